@@ -1,0 +1,1 @@
+"""Words that every level uses: tensor descriptors, devices, events, random streams, the registry, errors."""

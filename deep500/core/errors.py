@@ -1,0 +1,85 @@
+"""The errors that Deep500 raises on purpose.
+
+Every error that a user can cause derives from :class:`Deep500Error` and says in one message what was received, what
+is accepted, and what to do. Errors that stand for a well-known Python error derive from that one as well, so that
+``except KeyError`` and the like keep working.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "DatasetError",
+    "Deep500Error",
+    "DeviceError",
+    "InvalidInputError",
+    "InvalidNetworkError",
+    "MissingDependencyError",
+    "OperatorError",
+    "PluginError",
+    "RecipeError",
+    "TrainingError",
+    "UnknownNameError",
+    "UnsupportedOperatorError",
+    "near_miss",
+]
+
+
+class Deep500Error(Exception):
+    """Base of every error that Deep500 raises on purpose."""
+
+
+class InvalidNetworkError(Deep500Error, ValueError):
+    """A network, or a file that should hold one, is not valid ONNX or contradicts itself."""
+
+
+class InvalidInputError(Deep500Error, ValueError):
+    """A tensor that was fed has the wrong name, dtype or shape."""
+
+
+class OperatorError(Deep500Error, ValueError):
+    """An operator was given attributes or inputs that its specification forbids."""
+
+
+class UnsupportedOperatorError(Deep500Error, NotImplementedError):
+    """A framework adapter has no lowering for an operator of a network."""
+
+
+class UnknownNameError(Deep500Error, KeyError):
+    """A name is not among those that are known."""
+
+    def __str__(self) -> str:
+        """Return the message itself (``KeyError`` would quote it)."""
+        return str(self.args[0]) if self.args else ""
+
+
+class PluginError(Deep500Error, ImportError):
+    """A plug-in file exists but does not offer what its contract asks for."""
+
+
+class MissingDependencyError(Deep500Error, ImportError):
+    """An optional library is not installed; the message names the extra that brings it."""
+
+
+class DeviceError(Deep500Error, RuntimeError):
+    """A device was named wrongly or is not there."""
+
+
+class DatasetError(Deep500Error, ValueError):
+    """A data set cannot be found, or its files are not what they should be."""
+
+
+class TrainingError(Deep500Error, RuntimeError):
+    """A sampler, an optimizer or the trainer was used in a way that cannot work."""
+
+
+class RecipeError(Deep500Error, ValueError):
+    """A recipe is incomplete, contradicts itself or names what does not exist."""
+
+
+def near_miss(name: str, known: Iterable[str]) -> str:
+    """Return a hint such as ``" Did you mean 'lenet'?"``, or an empty string when nothing is close."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""

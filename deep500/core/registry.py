@@ -1,0 +1,98 @@
+"""Finding plug-ins by file name, without importing them."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import pkgutil
+from collections.abc import Iterator
+from typing import Any
+
+from deep500.core.errors import PluginError, UnknownNameError, near_miss
+
+__all__ = ["Registry"]
+
+
+class Registry:
+    """The plug-ins of one kind: each is one module (or sub-package) of a package, named for its file.
+
+    Listing names reads the folder and imports nothing. Loading one imports that one. A plug-in file's ``__all__``
+    names exactly one object: the plug-in. Other distributions add theirs through the entry-point group of the
+    package's name (``deep500.networks.models``); an entry point cannot replace a plug-in that Deep500 brings.
+
+    Example:
+        >>> Registry("optimizer", "deep500.training.optimizers").names()
+        ['adam', 'gradient_descent', 'momentum']
+    """
+
+    def __init__(self, kind: str, package: str, *, entry_point_group: str | None = None, whole_module: bool = False):
+        """Describe where plug-ins of this kind live.
+
+        Args:
+            kind: What one of them is, in the singular, for messages: ``"model"``.
+            package: The package that holds one file each: ``"deep500.networks.models"``.
+            entry_point_group: Group in which other distributions register; by default the package's own name.
+            whole_module: The plug-in is the module itself instead of the one object that its ``__all__`` names.
+        """
+        self.kind = kind
+        self.package = package
+        self.entry_point_group = entry_point_group or package
+        self.whole_module = whole_module
+        self._loaded: dict[str, Any] = {}
+
+    def names(self) -> list[str]:
+        """Return the names of all plug-ins of this kind, sorted, without importing any."""
+        return sorted(set(self._file_names()) | set(self._entry_points()))
+
+    def get(self, name: str) -> Any:
+        """Import and return one plug-in.
+
+        Raises:
+            UnknownNameError: There is none of this name; the message lists those that exist.
+            PluginError: The file does not name exactly one object in its ``__all__``.
+            MissingDependencyError: The plug-in needs a library that is not installed.
+        """
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a plug-in of this name."""
+        return name in self.names()
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names."""
+        return iter(self.names())
+
+    def _file_names(self) -> list[str]:
+        spec = importlib.util.find_spec(self.package)
+        if spec is None or spec.submodule_search_locations is None:
+            raise PluginError(f"There is no package {self.package} to hold plug-ins of the kind {self.kind!r}.")
+        modules = pkgutil.iter_modules(spec.submodule_search_locations)
+        return [module.name for module in modules if not module.name.startswith("_")]
+
+    def _entry_points(self) -> dict[str, importlib.metadata.EntryPoint]:
+        return {point.name: point for point in importlib.metadata.entry_points(group=self.entry_point_group)}
+
+    def _load(self, name: str) -> Any:
+        if name in self._file_names():
+            module = importlib.import_module(f"{self.package}.{name}")
+            return module if self.whole_module else self._only_object(module)
+        points = self._entry_points()
+        if name in points:
+            return points[name].load()
+        known = self.names()
+        raise UnknownNameError(
+            f"There is no {self.kind} named {name!r}.{near_miss(str(name), known)} "
+            f"Known {self.kind}s: {', '.join(known) or 'none'}."
+        )
+
+    def _only_object(self, module: Any) -> Any:
+        exported = getattr(module, "__all__", None)
+        if not exported or len(exported) != 1 or not hasattr(module, exported[0]):
+            raise PluginError(
+                f"The {self.kind} file {module.__name__} must name exactly one object that it defines in __all__, "
+                f"the {self.kind}; it names {exported!r}."
+            )
+        return getattr(module, exported[0])

@@ -1,0 +1,166 @@
+"""PyTorch runs a network: translated once to a ``torch.fx.GraphModule``, differentiated by autograd."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import fx
+
+from deep500.core.device import Device
+from deep500.core.errors import InvalidInputError, TrainingError
+from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.frameworks.pytorch.device import torch_device
+from deep500.frameworks.pytorch.dtypes import dtype_name, torch_dtype
+from deep500.frameworks.pytorch.translation import StoredTensors, translate
+from deep500.networks.executor_event import ExecutorEvent
+from deep500.networks.graph_executor import GraphExecutor, NetworkSource, UpdateRule
+from deep500.networks.network import Network
+from deep500.networks.program import Program
+
+__all__ = ["PyTorchExecutor", "from_model"]
+
+
+class PyTorchExecutor(GraphExecutor):
+    """Runs a network with PyTorch.
+
+    Attributes:
+        stored: The parameters, states and constants on the device, a ``torch.nn.Module``.
+    """
+
+    framework = "pytorch"
+    stored: StoredTensors
+
+    def graph_module(self, fed: Iterable[str] | None = None) -> fx.GraphModule:
+        """Return the ``torch.fx.GraphModule`` that runs in the current mode, for ``torch.compile`` and other tools.
+
+        Args:
+            fed: Names of the inputs that will be given, all of them by default. They are the module's arguments, in
+                the network's order.
+        """
+        return self._module(self.network.program(frozenset(self.network.inputs if fed is None else fed)))
+
+    def _place(self, network: Network) -> None:
+        self.torch_device = torch_device(self.device)
+        self.stored = StoredTensors()
+        self._modules: dict[Program, fx.GraphModule] = {}
+        trained = set(network.parameters)
+        for name in (*network.parameters, *network.states, *network.constants):
+            (value,) = network.fetch_tensors([name])
+            tensor = _from_numpy(value).to(self.torch_device)
+            self.stored.add(name, tensor, trained=name in trained)
+
+    def _module(self, program: Program) -> fx.GraphModule:
+        module = self._modules.get(program)
+        if module is None:
+            module = self._modules[program] = translate(program, self.stored)
+        return module
+
+    def _run(self, program: Program, inputs: Sequence[Any]) -> dict[str, Any]:
+        with torch.no_grad():
+            results = self._module(program)(*inputs)
+            return self._finish(program, results)
+
+    def _run_and_differentiate(self, program: Program, inputs: Sequence[Any], loss: str) -> dict[str, Any]:
+        for parameter in self.stored.parameters():
+            parameter.grad = None
+        results = self._module(program)(*inputs)
+        results[program.outputs.index(loss)].backward()
+        return self._finish(program, [result.detach() for result in results])
+
+    def _finish(self, program: Program, results: Sequence[torch.Tensor]) -> dict[str, Any]:
+        count = len(program.outputs)
+        if program.state_updates:
+            states = [self.stored.tensor(name) for name in program.state_updates]
+            torch._foreach_copy_(states, list(results[count:]))
+        return dict(zip(program.outputs, results))
+
+    def update_parameters(self, rule: UpdateRule) -> None:
+        """Replace every parameter that has a gradient; see :meth:`GraphExecutor.update_parameters`."""
+        with torch.no_grad():
+            for name in self.network.parameters:
+                parameter = self.stored.tensor(name)
+                if parameter.grad is None:
+                    continue
+                value = rule(parameter.grad, parameter, name)
+                if not isinstance(value, torch.Tensor) or value.shape != parameter.shape:
+                    received = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
+                    raise TrainingError(
+                        f"The update rule returned {received} for parameter {name!r}; "
+                        f"accepted is a tensor of shape {tuple(parameter.shape)}."
+                    )
+                parameter.copy_(value)
+
+    def stored_tensor(self, name: str) -> torch.Tensor:
+        """Return a parameter, state or constant; ``KeyError`` when there is none."""
+        return self.stored.tensor(name)
+
+    def gradient_tensor(self, name: str) -> torch.Tensor | None:
+        """Return the gradient by a parameter, ``None`` when the loss ignores it."""
+        return self.stored.tensor(name).grad
+
+    def to_native(self, value: Any, descriptor: TensorDescriptor) -> torch.Tensor:
+        """Return a value as a tensor on the device; NumPy arrays are shared with the processor, not copied."""
+        tensor = value if isinstance(value, torch.Tensor) else _from_numpy(value)
+        return tensor if tensor.device == self.torch_device else tensor.to(self.torch_device, non_blocking=True)
+
+    def to_numpy(self, tensor: Any) -> NDArray[Any]:
+        """Return a tensor as a NumPy array, shared when it lies on the processor."""
+        if not isinstance(tensor, torch.Tensor):
+            return np.asarray(tensor)
+        array = tensor.detach().cpu()
+        if array.dtype is torch.bfloat16:
+            return array.view(torch.int16).numpy().view(TensorDescriptor("bfloat16").numpy_dtype)
+        return array.numpy()
+
+    def _stored_to_numpy(self, name: str, tensor: Any) -> NDArray[Any]:
+        return np.array(self.to_numpy(tensor))
+
+    def _store(self, name: str, value: NDArray[Any]) -> None:
+        with torch.no_grad():
+            self.stored.tensor(name).copy_(_from_numpy(value))
+
+    def synchronize(self) -> None:
+        """Wait until the GPU has finished; the processor always has."""
+        if self.torch_device.type == "cuda":
+            torch.cuda.synchronize(self.torch_device)
+
+    def dtype_name(self, value: Any) -> str:
+        """Return NumPy's name for the dtype of an array or tensor."""
+        return dtype_name(value.dtype) if isinstance(value, torch.Tensor) else str(value.dtype.name)
+
+
+def _from_numpy(value: Any) -> torch.Tensor:
+    array = np.asarray(value)
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    torch_dtype(array.dtype.name)
+    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+        # PyTorch cannot share memory that must not be written, nor walk backwards.
+        array = array.copy()
+    try:
+        return torch.from_numpy(array)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"PyTorch cannot take a NumPy array of dtype {array.dtype.name} with strides {array.strides}: {error}"
+        ) from error
+
+
+def from_model(
+    network: NetworkSource, device: str | Device | None = None, events: Iterable[ExecutorEvent] = ()
+) -> PyTorchExecutor:
+    """Return an executor that runs a network with PyTorch.
+
+    Args:
+        network: A network, a path, the bytes of an ONNX file, or an ``onnx.ModelProto``.
+        device: ``CPUDevice()``, ``GPUDevice(index)`` or their names; the processor by default.
+        events: Listeners of its runs.
+
+    Raises:
+        DeviceError: PyTorch does not see the device.
+        InvalidNetworkError: The network cannot be read.
+    """
+    return PyTorchExecutor(network, device, events)

@@ -1,0 +1,117 @@
+"""NumPy runs a network: the oracle with which the other frameworks are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deep500.core.device import Device
+from deep500.core.errors import TrainingError
+from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.frameworks.reference.device import check_device
+from deep500.frameworks.reference.translation import Translation, Values
+from deep500.networks.executor_event import ExecutorEvent
+from deep500.networks.graph_executor import GraphExecutor, NetworkSource, UpdateRule
+from deep500.networks.network import Network
+from deep500.networks.program import Program
+
+__all__ = ["ReferenceExecutor", "from_model"]
+
+
+class ReferenceExecutor(GraphExecutor):
+    """Runs a network with NumPy, each operator's gradient written by hand.
+
+    Attributes:
+        tensors: The parameters, states and constants by name.
+    """
+
+    framework = "reference"
+    tensors: Values
+
+    def _place(self, network: Network) -> None:
+        check_device(self.device)
+        names = [*network.parameters, *network.states, *network.constants]
+        self.tensors = dict(zip(names, network.fetch_tensors(names)))
+        self._gradients: Values = {}
+        self._translations: dict[Program, Translation] = {}
+
+    def _translation(self, program: Program) -> Translation:
+        if program not in self._translations:
+            self._translations[program] = Translation(program)
+        return self._translations[program]
+
+    def _values(self, program: Program, inputs: Sequence[Any]) -> Values:
+        values = {name: self.tensors[name] for name in (*program.parameters, *program.states, *program.constants)}
+        values.update(zip(program.inputs, inputs))
+        return self._translation(program).forward(values)
+
+    def _finish(self, program: Program, values: Values) -> dict[str, Any]:
+        for state, name in program.state_updates.items():
+            self.tensors[state] = values[name]
+        return {name: values[name] for name in program.outputs}
+
+    def _run(self, program: Program, inputs: Sequence[Any]) -> dict[str, Any]:
+        return self._finish(program, self._values(program, inputs))
+
+    def _run_and_differentiate(self, program: Program, inputs: Sequence[Any], loss: str) -> dict[str, Any]:
+        values = self._values(program, inputs)
+        self._gradients = self._translation(program).backward(values, loss)
+        return self._finish(program, values)
+
+    def update_parameters(self, rule: UpdateRule) -> None:
+        """Replace every parameter that has a gradient; see :meth:`GraphExecutor.update_parameters`."""
+        for name, gradient in self._gradients.items():
+            old = self.tensors[name]
+            value = rule(gradient, old, name)
+            if value is None or np.shape(value) != old.shape:
+                received = "nothing" if value is None else f"an array of shape {np.shape(value)}"
+                raise TrainingError(
+                    f"The update rule returned {received} for parameter {name!r}; "
+                    f"accepted is an array of shape {old.shape}."
+                )
+            self.tensors[name] = np.array(value, dtype=old.dtype)
+
+    def stored_tensor(self, name: str) -> NDArray[Any]:
+        """Return a parameter, state or constant; ``KeyError`` when there is none."""
+        return self.tensors[name]
+
+    def gradient_tensor(self, name: str) -> NDArray[Any] | None:
+        """Return the gradient by a parameter, ``None`` when the loss ignores it."""
+        return self._gradients.get(name)
+
+    def to_native(self, value: Any, descriptor: TensorDescriptor) -> NDArray[Any]:
+        """Return a value as an array."""
+        return np.asarray(value)
+
+    def to_numpy(self, tensor: Any) -> NDArray[Any]:
+        """Return the array itself."""
+        return np.asarray(tensor)
+
+    def _stored_to_numpy(self, name: str, tensor: Any) -> NDArray[Any]:
+        return np.array(tensor)
+
+    def _store(self, name: str, value: NDArray[Any]) -> None:
+        self.tensors[name] = np.array(value)
+
+    def synchronize(self) -> None:
+        """Return at once: NumPy computes when it is called."""
+
+
+def from_model(
+    network: NetworkSource, device: str | Device | None = None, events: Iterable[ExecutorEvent] = ()
+) -> ReferenceExecutor:
+    """Return an executor that runs a network with NumPy.
+
+    Args:
+        network: A network, a path, the bytes of an ONNX file, or an ``onnx.ModelProto``.
+        device: The processor.
+        events: Listeners of its runs.
+
+    Raises:
+        DeviceError: The device is not the processor.
+        InvalidNetworkError: The network cannot be read.
+    """
+    return ReferenceExecutor(network, device, events)

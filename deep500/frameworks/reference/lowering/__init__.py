@@ -1,0 +1,8 @@
+"""What each ONNX operator is in NumPy, one file an operator family."""
+
+from deep500.networks.lowering_table import LoweringTable
+
+__all__ = ["lowerings"]
+
+#: The lowerings; the files of this package register theirs here.
+lowerings = LoweringTable("reference", __name__)

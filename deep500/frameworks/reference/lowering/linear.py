@@ -1,0 +1,8 @@
+"""Matrix products."""
+
+from deep500.frameworks.reference.lowering._library import take
+
+__all__: list[str] = []
+
+take("Gemm", "gemm", since=11)
+take("MatMul", "mat_mul", since=1)

@@ -1,0 +1,106 @@
+"""Creating the models that Deep500 brings: built framework-free, with the same first weights everywhere."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import onnx_ir as ir
+from onnxscript import GraphBuilder
+
+from deep500.core.errors import InvalidInputError
+from deep500.core.random import check_seed, random_stream
+from deep500.core.registry import Registry
+from deep500.core.tensor_descriptor import numpy_dtype
+from deep500.networks.layers import InitializedParameter
+from deep500.networks.network import Network
+from deep500.networks.normalise.model import OPSET_VERSION
+
+__all__ = ["MODELS", "create_model"]
+
+#: The models, one file each in ``deep500/networks/models``.
+MODELS = Registry("model", "deep500.networks.models")
+
+#: ONNX IR version that goes with the opset; the newest that every runtime of that opset reads.
+IR_VERSION = 11
+
+
+def create_model(
+    name: str,
+    batch_size: int | str | None = None,
+    *,
+    classes: int = 10,
+    shape: Sequence[int] = (1, 28, 28),
+    seed: int = 0,
+    dtype: str = "float32",
+    **arguments: Any,
+) -> Network:
+    """Create one of the models that ``deep500 list models`` shows.
+
+    The network has one input, ``"input"`` of shape ``[batch, *shape]``, and one output, ``"output"`` of shape
+    ``[batch, classes]`` (class scores, or regression targets). First weights are drawn in float64 from one Philox
+    stream a parameter, named for it, and rounded to ``dtype``.
+
+    Args:
+        name: The model's name.
+        batch_size: Number of samples a batch; by default symbolic, so that every size is accepted.
+        classes: Number of outputs a sample.
+        shape: Shape of one sample, such as ``(1, 28, 28)`` for ``[C, H, W]``.
+        seed: Seed of the first weights.
+        dtype: Floating dtype of the network.
+        **arguments: Arguments of the model itself, such as ``depth=44``.
+
+    Raises:
+        UnknownNameError: There is no such model.
+        InvalidInputError: An argument is not accepted.
+    """
+    module_function = MODELS.get(name)
+    check_seed(seed)
+    sample_shape = _check_shape(shape)
+    _check_count("classes", classes)
+    if batch_size is not None and not isinstance(batch_size, str):
+        _check_count("batch_size", batch_size)
+    element = numpy_dtype(dtype)
+    if element.name not in ("float16", "float32", "float64", "bfloat16"):
+        raise InvalidInputError(f"A network cannot be of dtype {dtype!r}; accepted are floating dtypes.")
+    _check_arguments(name, module_function, arguments)
+    module = module_function(classes=classes, shape=sample_shape, **arguments)
+
+    graph = ir.Graph([], [], nodes=[], opset_imports={"": OPSET_VERSION}, name=name)
+    builder = GraphBuilder(graph)
+    for child in module.modules():
+        for parameter in child.parameters(recurse=False):
+            parameter.type = ir.TensorType(ir.DataType.from_numpy(element))
+    x = builder.input("input", ir.DataType.from_numpy(element), ["batch" if batch_size is None else batch_size, *sample_shape])
+    builder.add_output(module(builder.op, x), "output")
+    for parameter_name, value in graph.initializers.items():
+        if isinstance(value, InitializedParameter) and value.shape is not None:
+            sizes = [int(d) for d in value.shape.numpy()]
+            values = value.initial(random_stream(seed, "parameter", parameter_name), sizes)
+            value.const_value = ir.tensor(values.astype(element), name=parameter_name)
+    return Network(ir.Model(graph, ir_version=IR_VERSION, producer_name="deep500"))
+
+
+def _check_count(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidInputError(f"{name} was given as {value!r}; accepted are whole numbers from 1.")
+
+
+def _check_shape(shape: Any) -> tuple[int, ...]:
+    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else None
+    if not sizes or any(isinstance(s, bool) or not isinstance(s, int) or s < 1 for s in sizes):
+        raise InvalidInputError(
+            f"shape was given as {shape!r}; accepted is the shape of one sample, such as (3, 32, 32) for [C, H, W]."
+        )
+    return sizes
+
+
+def _check_arguments(name: str, function: Any, arguments: dict[str, Any]) -> None:
+    accepted = [p for p in inspect.signature(function).parameters if p not in ("classes", "shape")]
+    unknown = sorted(set(arguments) - set(accepted))
+    if unknown:
+        raise InvalidInputError(
+            f"The model {name!r} has no argument {', '.join(map(repr, unknown))}. "
+            f"Accepted: {', '.join(accepted) or 'none'}."
+        )

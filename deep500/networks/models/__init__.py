@@ -1,0 +1,1 @@
+"""One model per file, written in ONNX operators, free of any framework."""

@@ -1,0 +1,286 @@
+"""The framework-neutral network: an ONNX model with a mode, parameters and losses."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from deep500.core.errors import InvalidInputError, InvalidNetworkError, UnknownNameError, near_miss
+from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.networks.operator_node import describe_value
+from deep500.networks.program import Program, build_program
+from deep500.networks.tensor_roles import TensorRole, initializer_role, is_loss
+from deep500.networks.tensor_store import InitializerStore, TensorStore
+from deep500.networks.training_form import Mode
+
+if TYPE_CHECKING:
+    import onnx
+
+    from deep500.networks.loss import Loss
+
+__all__ = ["Network"]
+
+
+class Network:
+    """A neural network as ONNX describes it.
+
+    A network by itself holds its initial weights. An executor *binds* it (``executor.network``): the bound network
+    shares the graph, but its tensors are those on the executor's device, its mode is its own, and it has gradients.
+
+    Attributes:
+        model: The ONNX model (``onnx_ir``). Changing it by hand after an executor was made is not supported.
+    """
+
+    def __init__(self, model: ir.Model, store: TensorStore | None = None) -> None:
+        """Wrap a model that is valid and has its shapes inferred; :meth:`load` takes any.
+
+        Args:
+            model: The model.
+            store: Where the tensors live; by default in the model.
+        """
+        self.model = model
+        self._store: TensorStore = store or InitializerStore(model.graph)
+        self._mode = Mode.EVAL
+        self._programs: dict[tuple[frozenset[str], Mode, int], Program] = {}
+
+    @classmethod
+    def load(cls, source: str | PathLike[str] | bytes | onnx.ModelProto) -> Network:
+        """Read a network from an ONNX file, from a file's bytes or from a model.
+
+        The model is checked, normalised and its shapes are inferred.
+
+        Args:
+            source: A path, the bytes of a file, or an ``onnx.ModelProto``.
+
+        Raises:
+            InvalidNetworkError: It cannot be read or is not valid ONNX.
+        """
+        from deep500.networks.loading import load_model
+
+        return cls(load_model(source))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the network, with the current values of its tensors, as an ONNX file.
+
+        The file appears whole or not at all.
+
+        Raises:
+            InvalidNetworkError: The file cannot be written.
+        """
+        from deep500.networks.loading import save_model
+
+        save_model(self.to_proto(), path)
+
+    def to_proto(self) -> onnx.ModelProto:
+        """Return the network, with the current values of its tensors, as an ``onnx.ModelProto``."""
+        proto = ir.to_proto(self.model)
+        if not isinstance(self._store, InitializerStore):
+            for tensor in proto.graph.initializer:
+                current = ir.tensor(self._store.fetch(tensor.name), name=tensor.name)
+                tensor.CopyFrom(ir.to_proto(current))
+        return proto
+
+    def bind(self, store: TensorStore) -> Network:
+        """Return a network over the same graph whose tensors live in ``store``."""
+        bound = Network(self.model, store)
+        bound._mode = self._mode
+        return bound
+
+    @property
+    def name(self) -> str:
+        """The graph's name."""
+        return self.model.graph.name or "network"
+
+    @property
+    def inputs(self) -> dict[str, TensorDescriptor]:
+        """Dtype and shape of every input, labels included, by name."""
+        return self._described(v for v in self.model.graph.inputs if v.name not in self.model.graph.initializers)
+
+    @property
+    def outputs(self) -> dict[str, TensorDescriptor]:
+        """Dtype and shape of every output that is not a loss, by name."""
+        return self._described(v for v in self.model.graph.outputs if not is_loss(v))
+
+    @property
+    def losses(self) -> dict[str, TensorDescriptor]:
+        """Dtype and shape of every loss, by name."""
+        return self._described(v for v in self.model.graph.outputs if is_loss(v))
+
+    @property
+    def parameters(self) -> dict[str, TensorDescriptor]:
+        """Dtype and shape of every tensor that is trained, by name."""
+        return self._initializers(TensorRole.PARAMETER)
+
+    @property
+    def states(self) -> dict[str, TensorDescriptor]:
+        """Dtype and shape of every tensor that training-mode operators update, by name."""
+        return self._initializers(TensorRole.STATE)
+
+    @property
+    def constants(self) -> dict[str, TensorDescriptor]:
+        """Dtype and shape of every tensor that never changes, by name."""
+        return self._initializers(TensorRole.CONSTANT)
+
+    @property
+    def mode(self) -> str:
+        """``"train"`` or ``"eval"``."""
+        return self._mode.value
+
+    def train(self) -> Network:
+        """Put operators such as BatchNormalization in training mode; return the network."""
+        self._mode = Mode.TRAIN
+        return self
+
+    def eval(self) -> Network:
+        """Put operators such as BatchNormalization in evaluation mode (the default); return the network."""
+        self._mode = Mode.EVAL
+        return self
+
+    def append_loss(
+        self,
+        loss: str | Loss,
+        *,
+        prediction: str | None = None,
+        label: str = "label",
+        name: str = "loss",
+    ) -> str:
+        """Append a loss, and the input for its label, to the network.
+
+        Args:
+            loss: A loss's name (``"SoftmaxCrossEntropyLoss"``, ``"MeanSquaredError"``) or a loss.
+            prediction: Name of the output to compare with the label; may be omitted when there is one output.
+            label: Name of the label's input; it is added unless it exists.
+            name: Name of the new output.
+
+        Returns:
+            The name of the new output.
+
+        Raises:
+            InvalidInputError: A name is taken, or the prediction is not an output.
+            UnknownNameError: There is no such loss.
+        """
+        from deep500.networks.loss import append_loss
+
+        append_loss(self.model, loss, prediction=prediction, label=label, name=name)
+        return name
+
+    def get_params(self) -> list[str]:
+        """Return the names of the parameters, in the network's order."""
+        return list(self.parameters)
+
+    def fetch_tensors(self, names: Sequence[str]) -> list[NDArray[Any]]:
+        """Return copies of tensors as NumPy arrays: parameters, states, gradients, outputs of the last run.
+
+        Raises:
+            UnknownNameError: There is no tensor of a name, or it was not computed yet.
+        """
+        if isinstance(names, str):
+            raise InvalidInputError(f"fetch_tensors takes a list of names; received the text {names!r}. Use [{names!r}].")
+        return [self._store.fetch(name) for name in names]
+
+    def feed_tensor(self, name: str, value: Any) -> None:
+        """Replace the value of a parameter or state.
+
+        Raises:
+            InvalidInputError: Dtype or shape differ from the tensor's.
+            UnknownNameError: There is no tensor of this name.
+        """
+        self._store.feed(name, value)
+
+    def gradient(self, loss: str = "loss") -> list[tuple[str, str]]:
+        """Return, for every parameter that the loss depends on, its name and the name of its gradient.
+
+        :meth:`fetch_tensors` returns the values of both.
+
+        Raises:
+            UnknownNameError: There is no such loss, or its gradient was not computed yet.
+        """
+        if loss not in self.losses and loss not in self.outputs:
+            known = [*self.losses, *self.outputs]
+            raise UnknownNameError(
+                f"The network has no output named {loss!r}.{near_miss(loss, known)} Its outputs: {', '.join(known)}."
+            )
+        return list(self._store.gradient_names(loss))
+
+    def program(self, fed: frozenset[str]) -> Program:
+        """Return the part of the network that can run when the named inputs are fed, in the current mode.
+
+        Raises:
+            UnknownNameError: A name is not an input.
+            InvalidInputError: An input that is needed is missing.
+        """
+        graph = self.model.graph
+        key = (fed, self._mode, len(graph.outputs))
+        if key not in self._programs:
+            known = [v.name or "" for v in graph.inputs]
+            for name in sorted(fed):
+                if name not in known:
+                    raise UnknownNameError(
+                        f"The network has no input named {name!r}.{near_miss(name, known)} "
+                        f"Its inputs: {', '.join(known) or 'none'}."
+                    )
+            self._programs[key] = build_program(graph, fed, self._mode)
+        return self._programs[key]
+
+    def weights_hash(self) -> str:
+        """Return the SHA-256 over name, dtype, shape and bytes of all stored tensors, as a hexadecimal text.
+
+        Equal hashes mean equal bits, whichever framework holds them.
+        """
+        digest = hashlib.sha256()
+        for name in sorted(self.model.graph.initializers):
+            value = self._store.fetch(name)
+            digest.update(f"{name}:{value.dtype.name}:{value.shape};".encode())
+            digest.update(value.tobytes())
+        return digest.hexdigest()
+
+    @property
+    def parameter_count(self) -> int:
+        """Number of trained scalars."""
+        return sum(d.element_count or 0 for d in self.parameters.values())
+
+    @property
+    def parameter_size_bytes(self) -> int:
+        """Size of the trained tensors in bytes."""
+        return sum(d.size_bytes or 0 for d in self.parameters.values())
+
+    def flops(self, batch_size: int = 1) -> int:
+        """Return the floating-point operations of one inference; see :mod:`deep500.networks.flops`."""
+        from deep500.networks.flops import network_flops
+
+        return network_flops(self, batch_size)
+
+    def summary(self, batch_size: int = 1) -> str:
+        """Return a table of the nodes with shapes, parameters and FLOPs, ready to print."""
+        from deep500.networks.summary import network_summary
+
+        return network_summary(self, batch_size)
+
+    def __repr__(self) -> str:
+        """Return a one-line description."""
+        inputs = ", ".join(f"{n}: {d}" for n, d in self.inputs.items())
+        outputs = ", ".join(f"{n}: {d}" for n, d in (self.outputs | self.losses).items())
+        return f"<Network {self.name!r} ({inputs}) -> ({outputs}), {self.parameter_count:,} parameters, {self.mode}>"
+
+    def _initializers(self, role: TensorRole) -> dict[str, TensorDescriptor]:
+        initializers = self.model.graph.initializers
+        # In the order in which the nodes read them: the order in a file says nothing, tools change it.
+        read = [v.name for node in self.model.graph for v in node.inputs if v is not None and v.name in initializers]
+        ordered = dict.fromkeys([*read, *sorted(initializers)])
+        return self._described(initializers[n] for n in ordered if initializer_role(initializers[n]) is role)
+
+    def _described(self, values: Any) -> dict[str, TensorDescriptor]:
+        described: dict[str, TensorDescriptor] = {}
+        for value in values:
+            descriptor = describe_value(value)
+            if descriptor is None:
+                raise InvalidNetworkError(
+                    f"Tensor {value.name!r} of network {self.name!r} has no element type that can be used."
+                )
+            described[value.name] = descriptor
+        return described

@@ -1,0 +1,126 @@
+"""The part of a network that one run needs: which nodes, reading which tensors, in the network's mode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from deep500.core.errors import InvalidInputError, UnsupportedOperatorError
+from deep500.networks.operator_node import OperatorNode, read_node
+from deep500.networks.tensor_roles import TensorRole, initializer_role, is_loss
+from deep500.networks.training_form import Mode, node_in_mode
+
+__all__ = ["Program", "build_program"]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """What an adapter translates.
+
+    Attributes:
+        nodes: The nodes in an order in which they can run.
+        inputs: Names of the tensors that are fed, in the network's order.
+        parameters: Names of the trained tensors that are read.
+        states: Names of the states that are read.
+        constants: Names of the constants that are read.
+        outputs: Names of the network's outputs that are computed, in the network's order.
+        losses: Those of the outputs that are losses.
+        state_updates: Name of the tensor that holds the next value, by the name of the state.
+        mode: The mode that the nodes are in.
+    """
+
+    nodes: tuple[OperatorNode, ...]
+    inputs: tuple[str, ...]
+    parameters: tuple[str, ...]
+    states: tuple[str, ...]
+    constants: tuple[str, ...]
+    outputs: tuple[str, ...]
+    losses: tuple[str, ...]
+    state_updates: Mapping[str, str]
+    mode: Mode
+
+
+def build_program(graph: ir.Graph, fed: frozenset[str], mode: Mode) -> Program:
+    """Select what can be computed from the tensors that are fed.
+
+    An output that is a loss is left out when something that it needs (the label) is not fed; any other output must be
+    computable.
+
+    Args:
+        graph: The network's graph.
+        fed: Names of the inputs that are fed.
+        mode: The network's mode.
+
+    Raises:
+        InvalidInputError: An input that an output needs is not fed.
+        UnsupportedOperatorError: A node holds a graph (control flow).
+    """
+    outputs, needed = _computable_outputs(graph, fed)
+    used = frozenset(v.name or "" for node in graph for v in node.inputs if v is not None)
+    used |= {v.name or "" for v in graph.outputs}
+    nodes: list[OperatorNode] = []
+    state_updates: dict[str, str] = {}
+    for node in graph:
+        if node not in needed:
+            continue
+        version = node.version or graph.opset_imports.get(node.domain, 1)
+        read, updates = node_in_mode(read_node(node, version), mode, used)
+        if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
+            raise UnsupportedOperatorError(f"{read.label} holds a graph of its own; control flow cannot run yet.")
+        nodes.append(read)
+        state_updates.update(updates)
+    read_names = dict.fromkeys([*(name for node in nodes for name in node.inputs), *(v.name or "" for v in outputs)])
+    stored = [name for name in read_names if name in graph.initializers and name not in fed]
+    roles = {name: initializer_role(graph.initializers[name]) for name in stored}
+    return Program(
+        nodes=tuple(nodes),
+        inputs=tuple(v.name or "" for v in graph.inputs if v.name in fed),
+        parameters=tuple(n for n, role in roles.items() if role is TensorRole.PARAMETER),
+        states=tuple(n for n, role in roles.items() if role is TensorRole.STATE),
+        constants=tuple(n for n, role in roles.items() if role is TensorRole.CONSTANT),
+        outputs=tuple(v.name or "" for v in outputs),
+        losses=tuple(v.name or "" for v in outputs if is_loss(v)),
+        state_updates=state_updates,
+        mode=mode,
+    )
+
+
+def _computable_outputs(graph: ir.Graph, fed: frozenset[str]) -> tuple[list[ir.Value], set[ir.Node]]:
+    outputs: list[ir.Value] = []
+    needed: set[ir.Node] = set()
+    for output in graph.outputs:
+        nodes, leaves = _ancestors(output)
+        missing = sorted(
+            value.name or ""
+            for value in leaves
+            if value.name not in fed and (value.const_value is None or value.name not in graph.initializers)
+        )
+        if missing and is_loss(output):
+            continue
+        if missing:
+            accepted = ", ".join(repr(v.name) for v in graph.inputs)
+            raise InvalidInputError(
+                f"Input {', '.join(map(repr, missing))} was not fed, and output {output.name!r} needs it. "
+                f"Fed: {', '.join(map(repr, sorted(fed))) or 'nothing'}; the network's inputs: {accepted}."
+            )
+        outputs.append(output)
+        needed |= nodes
+    return outputs, needed
+
+
+def _ancestors(output: ir.Value) -> tuple[set[ir.Node], set[ir.Value]]:
+    """Return the nodes that a value depends on, and the values without a producer among its ancestors."""
+    nodes: set[ir.Node] = set()
+    leaves: set[ir.Value] = set()
+    pending = [output]
+    while pending:
+        value = pending.pop()
+        producer = value.producer()
+        if producer is None:
+            leaves.add(value)
+        elif producer not in nodes:
+            nodes.add(producer)
+            pending.extend(v for v in producer.inputs if v is not None)
+    return nodes, leaves

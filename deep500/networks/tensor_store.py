@@ -1,0 +1,86 @@
+"""Where the tensors of a network live: in the ONNX model itself, or with an executor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from deep500.core.errors import InvalidInputError, UnknownNameError, near_miss
+from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.networks.operator_node import describe_value
+
+__all__ = ["InitializerStore", "TensorStore", "check_fed_tensor"]
+
+
+class TensorStore(Protocol):
+    """Reads and writes the tensors of a network by name."""
+
+    def fetch(self, name: str) -> NDArray[Any]:
+        """Return a copy of a tensor as a NumPy array."""
+        ...
+
+    def feed(self, name: str, value: Any) -> None:
+        """Replace the value of a parameter, state or constant."""
+        ...
+
+    def gradient_names(self, loss: str) -> Sequence[tuple[str, str]]:
+        """Return the name of each parameter that has a gradient, and the gradient's name."""
+        ...
+
+
+class InitializerStore:
+    """The tensors as the ONNX model holds them: initial values, no gradients."""
+
+    def __init__(self, graph: ir.Graph) -> None:
+        """Serve the initializers of a graph."""
+        self._graph = graph
+
+    def fetch(self, name: str) -> NDArray[Any]:
+        """Return a copy of an initializer."""
+        return np.array(self._tensor(name).numpy())
+
+    def feed(self, name: str, value: Any) -> None:
+        """Replace an initializer."""
+        self._tensor(name)
+        target = self._graph.initializers[name]
+        array = np.array(value)
+        check_fed_tensor(name, array.dtype.name, array.shape, describe_value(target))
+        target.const_value = ir.tensor(array, name=name)
+
+    def gradient_names(self, loss: str) -> Sequence[tuple[str, str]]:
+        """Raise: only an executor computes gradients."""
+        raise UnknownNameError(
+            f"The gradient of {loss!r} was not computed: the network is not bound to an executor. "
+            f"Use executor.network after executor.inference_and_backprop(inputs, {loss!r})."
+        )
+
+    def _tensor(self, name: str) -> ir.TensorProtocol:
+        value = self._graph.initializers.get(name)
+        if value is None or value.const_value is None:
+            known = list(self._graph.initializers)
+            raise UnknownNameError(
+                f"The network holds no tensor named {name!r}.{near_miss(name, known)} "
+                f"It holds: {', '.join(known) or 'none'}."
+            )
+        return value.const_value
+
+
+def check_fed_tensor(name: str, dtype: str, shape: Sequence[int], expected: TensorDescriptor | None) -> None:
+    """Check the dtype and shape of a value given for a tensor.
+
+    Raises:
+        InvalidInputError: They are not what the network declares.
+    """
+    if expected is None:
+        return
+    if dtype != expected.dtype:
+        raise InvalidInputError(
+            f"Tensor {name!r} was given as {TensorDescriptor(dtype, shape)}; accepted is {expected}. "
+            f"Convert it first, for example with value.astype({expected.dtype!r})."
+        )
+    if not expected.accepts_shape(shape):
+        raise InvalidInputError(f"Tensor {name!r} was given as {TensorDescriptor(dtype, shape)}; accepted is {expected}.")

@@ -1,0 +1,1 @@
+"""Level 0: operators. The contract, and a library of NumPy operators with forward and backward."""
