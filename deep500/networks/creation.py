@@ -15,15 +15,12 @@ from deep500.core.registry import Registry
 from deep500.core.tensor_descriptor import numpy_dtype
 from deep500.networks.layers import InitializedParameter
 from deep500.networks.network import Network
-from deep500.networks.normalise.model import OPSET_VERSION
+from deep500.networks.normalise.model import IR_VERSION, OPSET_VERSION
 
 __all__ = ["MODELS", "create_model"]
 
 #: The models, one file each in ``deep500/networks/models``.
 MODELS = Registry("model", "deep500.networks.models")
-
-#: ONNX IR version that goes with the opset; the newest that every runtime of that opset reads.
-IR_VERSION = 11
 
 
 def create_model(
@@ -59,7 +56,7 @@ def create_model(
     check_seed(seed)
     sample_shape = _check_shape(shape)
     _check_count("classes", classes)
-    if batch_size is not None and not isinstance(batch_size, str):
+    if batch_size is not None and not (isinstance(batch_size, str) and batch_size):
         _check_count("batch_size", batch_size)
     element = numpy_dtype(dtype)
     if element.name not in ("float16", "float32", "float64", "bfloat16"):
@@ -72,7 +69,8 @@ def create_model(
     for child in module.modules():
         for parameter in child.parameters(recurse=False):
             parameter.type = ir.TensorType(ir.DataType.from_numpy(element))
-    x = builder.input("input", ir.DataType.from_numpy(element), ["batch" if batch_size is None else batch_size, *sample_shape])
+    input_shape = ["batch" if batch_size is None else batch_size, *sample_shape]
+    x = builder.input("input", ir.DataType.from_numpy(element), input_shape)
     builder.add_output(module(builder.op, x), "output")
     for parameter_name, value in graph.initializers.items():
         if isinstance(value, InitializedParameter) and value.shape is not None:

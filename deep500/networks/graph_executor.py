@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, ClassVar, Union
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from deep500.networks.tensor_store import check_fed_tensor
 __all__ = ["GraphExecutor", "NetworkSource", "UpdateRule", "gradient_name"]
 
 #: What an executor can be made from.
-NetworkSource = Union[Network, str, PathLike[str], bytes, Any]
+NetworkSource: TypeAlias = Network | str | PathLike[str] | bytes | Any
 
 #: ``rule(gradient, parameter, name)`` returns the parameter's next value; all are the framework's own tensors.
 UpdateRule = Callable[[Any, Any, str], Any]
@@ -189,7 +189,7 @@ class GraphExecutor(abc.ABC):
         except KeyError:
             pass
         if self._differentiated:
-            loss, parameters = self._differentiated
+            _, parameters = self._differentiated
             for parameter in parameters:
                 if gradient_name(parameter) == name:
                     gradient = self.gradient_tensor(parameter)
@@ -228,15 +228,14 @@ class GraphExecutor(abc.ABC):
         program = self.network.program(frozenset(inputs))
         for event in self.events:
             event.before_executor(inputs)
-        declared = self.network.inputs
         tensors = []
         sizes: dict[str, tuple[int, str]] = {}
-        for name in program.inputs:
+        for name, descriptor in zip(program.inputs, program.input_types):
             value = inputs[name]
             if not hasattr(value, "dtype"):
                 value = np.asarray(value)
-            self._check_input(name, value, declared[name], sizes)
-            tensors.append(self.to_native(value, declared[name]))
+            self._check_input(name, value, descriptor, sizes)
+            tensors.append(self.to_native(value, descriptor))
         return program, tensors
 
     def _check_input(
@@ -259,7 +258,8 @@ class GraphExecutor(abc.ABC):
                 first_size, first_name = sizes.setdefault(symbol, (size, name))
                 if first_size != size:
                     raise InvalidInputError(
-                        f"Inputs {first_name!r} and {name!r} must agree in {symbol!r}; received {first_size} and {size}."
+                        f"Inputs {first_name!r} and {name!r} must agree in {symbol!r}; "
+                        f"received {first_size} and {size}."
                     )
 
     def _check_loss(self, program: Program, loss: str) -> None:

@@ -13,7 +13,16 @@ from onnxscript import OpBuilder, nn
 
 from deep500.networks.tensor_roles import ROLE_KEY, TensorRole
 
-__all__ = ["BatchNormalization", "Convolution", "InitializedParameter", "Linear", "flat_size", "he_normal", "ones", "zeros"]
+__all__ = [
+    "BatchNormalization",
+    "Convolution",
+    "InitializedParameter",
+    "Linear",
+    "flat_size",
+    "he_normal",
+    "ones",
+    "zeros",
+]
 
 #: ``initial(stream, shape)`` draws a parameter's first values in float64.
 InitialValues = Callable[[np.random.Generator, Sequence[int]], NDArray[Any]]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import tempfile
+import uuid
 from os import PathLike
 from pathlib import Path
 
 import onnx
 import onnx_ir as ir
-from google.protobuf.message import DecodeError
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import EncodeError, Message
 
 from deep500.core.errors import InvalidNetworkError
 from deep500.networks.normalise.model import normalise_model
@@ -27,6 +29,9 @@ def load_model(source: str | PathLike[str] | bytes | onnx.ModelProto) -> ir.Mode
         InvalidNetworkError: It cannot be read or is not valid ONNX.
     """
     proto, origin = _read(source)
+    broken = _first_broken_text(proto)
+    if broken is not None:
+        raise InvalidNetworkError(f"{origin} is not valid ONNX: the text {broken!r} is not UTF-8.")
     try:
         onnx.checker.check_model(proto, full_check=True)
     except Exception as error:
@@ -40,21 +45,37 @@ def _read(source: str | PathLike[str] | bytes | onnx.ModelProto) -> tuple[onnx.M
         copy = onnx.ModelProto()
         copy.CopyFrom(source)
         return copy, f"The model {source.graph.name!r}"
+    if not isinstance(source, (str, bytes, PathLike)):
+        raise InvalidNetworkError(
+            f"A network was given as {type(source).__name__}; accepted are a path, the bytes of an ONNX file, "
+            f"and an onnx.ModelProto."
+        )
+    origin = "The given model" if isinstance(source, bytes) else f"The file {os.fspath(source)!r}"
     try:
         if isinstance(source, bytes):
-            return onnx.load_model_from_string(source), "The given model"
-        if not isinstance(source, (str, PathLike)):
-            raise InvalidNetworkError(
-                f"A network was given as {type(source).__name__}; accepted are a path, the bytes of an ONNX file, "
-                f"and an onnx.ModelProto."
-            )
+            return onnx.load_model_from_string(source), origin
         # onnx reads external data only from the model's own folder and refuses paths that leave it.
-        return onnx.load(os.fspath(source)), f"The file {os.fspath(source)}"
-    except DecodeError as error:
-        origin = "The given model" if isinstance(source, bytes) else f"The file {os.fspath(source)}"
-        raise InvalidNetworkError(f"{origin} is not an ONNX file: {error}") from error
+        return onnx.load(os.fspath(source)), origin
     except (OSError, onnx.checker.ValidationError) as error:
-        raise InvalidNetworkError(f"The network cannot be read: {error}") from error
+        raise InvalidNetworkError(f"{origin} cannot be read: {error}") from error
+    except Exception as error:
+        # Each of the formats that onnx tells by the file's suffix has parse errors of its own, of unrelated types.
+        raise InvalidNetworkError(f"{origin} is not an ONNX file: {error}") from error
+
+
+def _first_broken_text(message: Message) -> bytes | None:
+    """Return a text field that is not UTF-8: protobuf gives it as bytes, which no later stage expects."""
+    for field, value in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_MESSAGE:
+            for part in [value] if isinstance(value, Message) else value:
+                found = _first_broken_text(part)
+                if found is not None:
+                    return found
+        elif field.type == FieldDescriptor.TYPE_STRING:
+            for text in [value] if isinstance(value, (str, bytes)) else value:
+                if isinstance(text, bytes):
+                    return text
+    return None
 
 
 def save_model(proto: onnx.ModelProto, path: str | PathLike[str]) -> None:
@@ -63,22 +84,16 @@ def save_model(proto: onnx.ModelProto, path: str | PathLike[str]) -> None:
     Raises:
         InvalidNetworkError: The file cannot be written.
     """
-    target = Path(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".partial")
+        target = Path(path)
+        # Beside the target, since only within one file system replacing is atomic.
+        temporary = target.with_name(f".{target.name[:100]}.{uuid.uuid4().hex}.partial")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(temporary, "xb") as file:
                 file.write(proto.SerializeToString())
-            os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except (OSError, ValueError) as error:
-        raise InvalidNetworkError(f"The network cannot be written to {target}: {error}") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        finally:
+            with contextlib.suppress(FileNotFoundError):  # it became the target
+                os.unlink(temporary)
+    except (OSError, TypeError, ValueError, EncodeError) as error:
+        raise InvalidNetworkError(f"The network cannot be written to {path!r}: {error}") from error

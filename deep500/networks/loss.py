@@ -20,6 +20,9 @@ __all__ = ["LOSSES", "Loss", "append_loss"]
 LOSSES = Registry("loss", "deep500.networks.losses")
 
 
+_DIFFERENTIABLE = ("float16", "bfloat16", "float32", "float64")
+
+
 class Loss(abc.ABC):
     """A scalar function of a prediction and a label, written in ONNX operators."""
 
@@ -42,10 +45,13 @@ def find_loss(loss: str | Loss) -> Loss:
     """Return the loss of a name such as ``"SoftmaxCrossEntropyLoss"`` or ``"softmax_cross_entropy_loss"``.
 
     Raises:
+        InvalidInputError: It is neither a name nor a loss.
         UnknownNameError: There is none.
     """
     if isinstance(loss, Loss):
         return loss
+    if not isinstance(loss, str):
+        raise InvalidInputError(f"A loss was given as {loss!r}; accepted are a loss's name and a Loss.")
     created = LOSSES.get(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", loss).lower())()
     if not isinstance(created, Loss):
         raise InvalidInputError(f"The plug-in {loss!r} is not a Loss but {type(created).__name__}.")
@@ -63,6 +69,10 @@ def append_loss(model: ir.Model, loss: str | Loss, *, prediction: str | None, la
     descriptor = describe_value(predicted)
     if descriptor is None:
         raise InvalidInputError(f"Output {predicted.name!r} has no known type, so no loss can be appended to it.")
+    if descriptor.dtype not in _DIFFERENTIABLE:
+        raise InvalidInputError(f"Output {predicted.name!r} is {descriptor}; a loss needs a floating prediction.")
+    if name == label:
+        raise InvalidInputError(f"Loss and label cannot both be named {name!r}.")
     wanted = found.label_type(descriptor)
     inputs = {v.name: v for v in graph.inputs}
     builder = GraphBuilder(graph)

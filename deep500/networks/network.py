@@ -180,7 +180,7 @@ class Network:
             UnknownNameError: There is no tensor of a name, or it was not computed yet.
         """
         if isinstance(names, str):
-            raise InvalidInputError(f"fetch_tensors takes a list of names; received the text {names!r}. Use [{names!r}].")
+            raise InvalidInputError(f"fetch_tensors takes a list of names; received {names!r}. Use [{names!r}].")
         return [self._store.fetch(name) for name in names]
 
     def feed_tensor(self, name: str, value: Any) -> None:
@@ -270,8 +270,8 @@ class Network:
     def _initializers(self, role: TensorRole) -> dict[str, TensorDescriptor]:
         initializers = self.model.graph.initializers
         # In the order in which the nodes read them: the order in a file says nothing, tools change it.
-        read = [v.name for node in self.model.graph for v in node.inputs if v is not None and v.name in initializers]
-        ordered = dict.fromkeys([*read, *sorted(initializers)])
+        read = [v.name for node in self.model.graph for v in node.inputs if v is not None and v.name]
+        ordered = dict.fromkeys([*(name for name in read if name in initializers), *sorted(initializers)])
         return self._described(initializers[n] for n in ordered if initializer_role(initializers[n]) is role)
 
     def _described(self, values: Any) -> dict[str, TensorDescriptor]:

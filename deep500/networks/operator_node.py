@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from deep500.core.errors import InvalidNetworkError
 from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.networks.tensor_roles import TensorRole, initializer_role
 
 __all__ = ["OperatorNode", "describe_value", "read_node"]
 
@@ -30,7 +31,7 @@ class OperatorNode:
         outputs: Names of the output tensors, ``""`` where an optional output is not wanted.
         input_types: Dtype and shape of every input, ``None`` where absent or unknown.
         output_types: Dtype and shape of every output, ``None`` where unknown.
-        constants: Values of those inputs that are constants of the network, by input index.
+        constants: Values of those inputs that are stored in the network and not trained, by input index.
     """
 
     name: str
@@ -82,9 +83,9 @@ class OperatorNode:
 
 def describe_value(value: ir.Value | None) -> TensorDescriptor | None:
     """Return what is known of an ONNX value, ``None`` when it is absent or its type unknown."""
-    if value is None or value.dtype is None:
-        return None
-    if value.dtype in (ir.DataType.UNDEFINED, ir.DataType.STRING):
+    if value is None or not isinstance(value.type, ir.TensorType):
+        return None  # sequences and optionals have an element type too, but are no tensors
+    if value.dtype is None or value.dtype in (ir.DataType.UNDEFINED, ir.DataType.STRING):
         return None
     shape = None
     if value.shape is not None:
@@ -96,9 +97,8 @@ def read_node(node: ir.Node, opset_version: int) -> OperatorNode:
     """Turn an ONNX node into an :class:`OperatorNode`."""
     constants = {}
     for index, value in enumerate(node.inputs):
-        if value is not None and value.const_value is not None and not value.is_graph_input():
-            if value.producer() is None and value.dtype != ir.DataType.STRING:
-                constants[index] = value.const_value.numpy()
+        if value is not None and _is_constant(value) and value.const_value is not None:
+            constants[index] = value.const_value.numpy()
     return OperatorNode(
         name=node.name or "/".join(v.name or "" for v in node.outputs),
         domain=node.domain,
@@ -113,10 +113,21 @@ def read_node(node: ir.Node, opset_version: int) -> OperatorNode:
     )
 
 
+def _is_constant(value: ir.Value) -> bool:
+    if value.producer() is not None or value.is_graph_input() or value.dtype == ir.DataType.STRING:
+        return False
+    return initializer_role(value) is not TensorRole.PARAMETER
+
+
 def _attribute_value(attribute: ir.Attr) -> Any:
     value = attribute.value
     if attribute.type == ir.AttributeType.TENSOR:
         return np.asarray(value.numpy())
+    # ONNX' floats are of 32 bits: a network means the same before and after it was written to a file.
+    if attribute.type == ir.AttributeType.FLOAT:
+        return float(np.float32(value))
+    if attribute.type == ir.AttributeType.FLOATS:
+        return [float(np.float32(v)) for v in value]
     if isinstance(value, (tuple, list)):
         return list(value)
     return value

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from deep500.core.errors import InvalidInputError, UnsupportedOperatorError
-from deep500.networks.operator_node import OperatorNode, read_node
+from deep500.core.errors import InvalidInputError, InvalidNetworkError, UnsupportedOperatorError
+from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.networks.operator_node import OperatorNode, describe_value, read_node
 from deep500.networks.tensor_roles import TensorRole, initializer_role, is_loss
 from deep500.networks.training_form import Mode, node_in_mode
 
@@ -22,6 +23,7 @@ class Program:
     Attributes:
         nodes: The nodes in an order in which they can run.
         inputs: Names of the tensors that are fed, in the network's order.
+        input_types: Their dtypes and shapes.
         parameters: Names of the trained tensors that are read.
         states: Names of the states that are read.
         constants: Names of the constants that are read.
@@ -33,6 +35,7 @@ class Program:
 
     nodes: tuple[OperatorNode, ...]
     inputs: tuple[str, ...]
+    input_types: tuple[TensorDescriptor, ...]
     parameters: tuple[str, ...]
     states: tuple[str, ...]
     constants: tuple[str, ...]
@@ -70,13 +73,15 @@ def build_program(graph: ir.Graph, fed: frozenset[str], mode: Mode) -> Program:
         if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
             raise UnsupportedOperatorError(f"{read.label} holds a graph of its own; control flow cannot run yet.")
         nodes.append(read)
-        state_updates.update(updates)
+        # Statistics that are fed or computed instead of stored are not the network's to update.
+        state_updates.update((state, value) for state, value in updates.items() if state in graph.initializers)
     read_names = dict.fromkeys([*(name for node in nodes for name in node.inputs), *(v.name or "" for v in outputs)])
     stored = [name for name in read_names if name in graph.initializers and name not in fed]
     roles = {name: initializer_role(graph.initializers[name]) for name in stored}
     return Program(
         nodes=tuple(nodes),
         inputs=tuple(v.name or "" for v in graph.inputs if v.name in fed),
+        input_types=tuple(_input_type(v) for v in graph.inputs if v.name in fed),
         parameters=tuple(n for n, role in roles.items() if role is TensorRole.PARAMETER),
         states=tuple(n for n, role in roles.items() if role is TensorRole.STATE),
         constants=tuple(n for n, role in roles.items() if role is TensorRole.CONSTANT),
@@ -85,6 +90,13 @@ def build_program(graph: ir.Graph, fed: frozenset[str], mode: Mode) -> Program:
         state_updates=state_updates,
         mode=mode,
     )
+
+
+def _input_type(value: ir.Value) -> TensorDescriptor:
+    descriptor = describe_value(value)
+    if descriptor is None:
+        raise InvalidNetworkError(f"Input {value.name!r} has no element type that can be fed.")
+    return descriptor
 
 
 def _computable_outputs(graph: ir.Graph, fed: frozenset[str]) -> tuple[list[ir.Value], set[ir.Node]]:

@@ -23,6 +23,17 @@ class TensorRole(str, enum.Enum):
 #: Inputs that hold running statistics, by operator type.
 _STATE_INPUTS = {"BatchNormalization": (3, 4)}
 
+#: Inputs that say how an operator works, by operator type: nothing to train, whatever their element type.
+_SETTING_INPUTS = {
+    "Clip": (1, 2),
+    "Dropout": (1, 2),
+    "OneHot": (1, 2),
+    "Pad": (1, 2, 3),
+    "Range": (0, 1, 2),
+    "Resize": (1, 2, 3),
+    "Upsample": (1,),
+}
+
 #: Element types that can be trained; initializers of any other type are constants.
 _FLOATING = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
@@ -32,9 +43,11 @@ def initializer_role(value: ir.Value) -> TensorRole:
     written = value.metadata_props.get(ROLE_KEY)
     if written in {role.value for role in TensorRole}:
         return TensorRole(written)
-    for node, index in value.uses():
-        if index in _STATE_INPUTS.get(node.op_type, ()):
-            return TensorRole.STATE
+    uses = [(node.op_type if node.domain == "" else "", index) for node, index in value.uses()]
+    if any(index in _STATE_INPUTS.get(op_type, ()) for op_type, index in uses):
+        return TensorRole.STATE
+    if uses and all(index in _SETTING_INPUTS.get(op_type, ()) for op_type, index in uses):
+        return TensorRole.CONSTANT
     return TensorRole.PARAMETER if value.dtype in _FLOATING else TensorRole.CONSTANT
 
 

@@ -83,4 +83,5 @@ def check_fed_tensor(name: str, dtype: str, shape: Sequence[int], expected: Tens
             f"Convert it first, for example with value.astype({expected.dtype!r})."
         )
     if not expected.accepts_shape(shape):
-        raise InvalidInputError(f"Tensor {name!r} was given as {TensorDescriptor(dtype, shape)}; accepted is {expected}.")
+        received = TensorDescriptor(dtype, shape)
+        raise InvalidInputError(f"Tensor {name!r} was given as {received}; accepted is {expected}.")

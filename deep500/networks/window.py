@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from deep500.core.errors import InvalidNetworkError
 from deep500.networks.operator_node import OperatorNode
+from deep500.operators.library._windows import WindowAttributes
 
 __all__ = ["Window", "read_window"]
 
@@ -21,7 +22,10 @@ class Window:
         dilations: Step between the elements of a window.
         pads_begin: Elements added before the first.
         pads_end: Elements added after the last.
-        ceil_mode: Whether a last window that is only partly inside counts.
+        overhang: Elements that the last window reaches beyond those, which do not count as padding; negative where
+            that many elements belong to no window.
+        ceil_mode: Whether a last window that is only partly inside counts. Where the sizes are known, the overhang says
+            it already, and this is false.
     """
 
     kernel: tuple[int, ...]
@@ -29,6 +33,7 @@ class Window:
     dilations: tuple[int, ...]
     pads_begin: tuple[int, ...]
     pads_end: tuple[int, ...]
+    overhang: tuple[int, ...]
     ceil_mode: bool = False
 
     @property
@@ -39,12 +44,7 @@ class Window:
     @property
     def is_symmetric(self) -> bool:
         """Whether as much is added before as after."""
-        return self.pads_begin == self.pads_end
-
-    @property
-    def is_padded(self) -> bool:
-        """Whether anything is added."""
-        return any(self.pads_begin) or any(self.pads_end)
+        return self.pads_begin == self.pads_end and not any(self.overhang)
 
 
 def read_window(node: OperatorNode, kernel: Sequence[int] | None = None) -> Window:
@@ -55,7 +55,8 @@ def read_window(node: OperatorNode, kernel: Sequence[int] | None = None) -> Wind
         kernel: Kernel size where the attribute ``kernel_shape`` may be missing (convolutions: the weight's).
 
     Raises:
-        InvalidNetworkError: The kernel size is unknown, or ``auto_pad`` needs sizes that are symbolic.
+        InvalidNetworkError: The kernel size is unknown, ``auto_pad`` needs sizes that are symbolic, or an attribute is
+            not what the specification accepts.
 
     Source: ONNX Conv-22, MaxPool-22, AveragePool-22.
     """
@@ -66,31 +67,34 @@ def read_window(node: OperatorNode, kernel: Sequence[int] | None = None) -> Wind
     strides = tuple(node.attributes.get("strides") or [1] * rank)
     dilations = tuple(node.attributes.get("dilations") or [1] * rank)
     auto_pad = node.attributes.get("auto_pad", "NOTSET")
-    if auto_pad == "NOTSET":
-        pads = tuple(node.attributes.get("pads") or [0] * (2 * rank))
-        begin, end = pads[:rank], pads[rank:]
-    elif auto_pad == "VALID":
-        begin = end = (0,) * rank
-    else:
-        begin, end = _same_pads(node, tuple(shape), strides, dilations, auto_pad)
-    return Window(tuple(shape), strides, dilations, begin, end, bool(node.attributes.get("ceil_mode", 0)))
-
-
-def _same_pads(
-    node: OperatorNode, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], auto_pad: str
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the padding with which the output has ``ceil(size / stride)`` elements."""
+    if auto_pad not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
+        raise InvalidNetworkError(
+            f"{node.label} has auto_pad={auto_pad!r}; accepted are NOTSET, VALID, SAME_UPPER and SAME_LOWER."
+        )
+    for name, accepted in (("strides", rank), ("dilations", rank), ("pads", 2 * rank)):
+        given = node.attributes.get(name)
+        if given and len(given) != accepted:
+            raise InvalidNetworkError(
+                f"{node.label} has {name}={list(given)}; accepted are {accepted} numbers, since its kernel has {rank} "
+                f"dimensions."
+            )
+    ceil_mode = bool(node.attributes.get("ceil_mode", 0))
     descriptor = node.input_types[0]
     sizes = descriptor.shape[2:] if descriptor is not None and descriptor.shape is not None else ()
-    if len(sizes) != len(kernel) or not all(isinstance(size, int) for size in sizes):
+    known = tuple(size for size in sizes if isinstance(size, int))
+    if len(known) == rank and (ceil_mode or auto_pad.startswith("SAME")):
+        attributes = {name: node.attributes.get(name) for name in ("pads", "strides", "dilations")}
+        plan = WindowAttributes(
+            node.op_type, kernel_shape=shape, auto_pad=auto_pad, ceil_mode=int(ceil_mode), **attributes
+        ).plan(known)
+        reach = zip(plan.span, plan.begin, plan.size, plan.end, strict=True)
+        overhang = tuple(span - begin - size - end for span, begin, size, end in reach)
+        return Window(plan.kernel, plan.strides, plan.dilations, plan.begin, plan.end, overhang)
+    if auto_pad.startswith("SAME"):
         raise InvalidNetworkError(
-            f"{node.label} has auto_pad={auto_pad}, which needs the spatial sizes of its input; they are "
-            f"{descriptor}. Declare them in the network's inputs."
+            f"{node.label} has auto_pad={auto_pad}, which needs the spatial sizes of its input; it is {descriptor}. "
+            f"Declare the sizes in the network's inputs."
         )
-    begin, end = [], []
-    for size, width, stride, dilation in zip(sizes, kernel, strides, dilations):
-        total = max((-(-int(size or 0) // stride) - 1) * stride + (width - 1) * dilation + 1 - int(size or 0), 0)
-        small, large = total // 2, total - total // 2
-        begin.append(small if auto_pad == "SAME_UPPER" else large)
-        end.append(large if auto_pad == "SAME_UPPER" else small)
-    return tuple(begin), tuple(end)
+    pads = [0] * (2 * rank) if auto_pad == "VALID" else node.attributes.get("pads") or [0] * (2 * rank)
+    none = (0,) * rank
+    return Window(tuple(shape), strides, dilations, tuple(pads[:rank]), tuple(pads[rank:]), none, ceil_mode)

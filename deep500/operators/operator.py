@@ -38,15 +38,15 @@ class Operator(abc.ABC):
         self,
         grads: Sequence[OptionalArray],
         fwd_inputs: Sequence[OptionalArray],
-        fwd_outputs: Sequence[Array],
+        fwd_outputs: Sequence[OptionalArray],
     ) -> tuple[OptionalArray, ...]:
         r"""Compute the gradients of a scalar :math:`L` by the inputs from those by the outputs.
 
         Args:
             grads: :math:`\partial L / \partial y_i` for every output, of that output's shape and dtype; ``None`` where
-                :math:`L` does not depend on the output.
+                :math:`L` does not depend on the output. May end before outputs that nobody uses.
             fwd_inputs: What :meth:`forward` was given.
-            fwd_outputs: What :meth:`forward` returned.
+            fwd_outputs: What :meth:`forward` returned; ``None`` for, or ending before, outputs that nobody kept.
 
         Returns:
             :math:`\partial L / \partial x_j` for every input, of that input's shape and dtype; ``None`` for absent

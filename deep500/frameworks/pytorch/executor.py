@@ -47,11 +47,11 @@ class PyTorchExecutor(GraphExecutor):
         self.torch_device = torch_device(self.device)
         self.stored = StoredTensors()
         self._modules: dict[Program, fx.GraphModule] = {}
-        trained = set(network.parameters)
-        for name in (*network.parameters, *network.states, *network.constants):
+        self._parameter_names = network.get_params()
+        for name in (*self._parameter_names, *network.states, *network.constants):
             (value,) = network.fetch_tensors([name])
             tensor = _from_numpy(value).to(self.torch_device)
-            self.stored.add(name, tensor, trained=name in trained)
+            self.stored.add(name, tensor, trained=name in self._parameter_names)
 
     def _module(self, program: Program) -> fx.GraphModule:
         module = self._modules.get(program)
@@ -81,7 +81,7 @@ class PyTorchExecutor(GraphExecutor):
     def update_parameters(self, rule: UpdateRule) -> None:
         """Replace every parameter that has a gradient; see :meth:`GraphExecutor.update_parameters`."""
         with torch.no_grad():
-            for name in self.network.parameters:
+            for name in self._parameter_names:
                 parameter = self.stored.tensor(name)
                 if parameter.grad is None:
                     continue

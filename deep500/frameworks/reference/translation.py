@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,8 +88,8 @@ class Translation:
 
     def _differentiate(self, call: Call, values: Mapping[str, NDArray[Any]], gradients: Values) -> None:
         arguments = [values[name] if name else None for name in call.inputs]
-        outputs = [values[name] for name in call.outputs if name]
-        by_output: Sequence[NDArray[Any] | None] = [gradients.get(name) for name in call.outputs if name]
+        outputs = [values[name] if name else None for name in call.outputs]
+        by_output = [gradients.get(name) if name else None for name in call.outputs]
         by_input = call.operator.backward(by_output, arguments, outputs)
         for name, gradient in zip(call.inputs, by_input):
             if not name or gradient is None or name not in self._trained:

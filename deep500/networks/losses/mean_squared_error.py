@@ -28,5 +28,5 @@ class MeanSquaredError(Loss):
         difference = op.Sub(prediction, label)
         value: ir.Value = op.ReduceMean(op.Mul(difference, difference), keepdims=0)
         value.shape = ir.Shape(())
-        value.dtype = prediction.dtype
+        value.type = prediction.type
         return value

@@ -44,5 +44,5 @@ class SoftmaxCrossEntropyLoss(Loss):
         attributes = {} if self.ignore_index is None else {"ignore_index": self.ignore_index}
         value: ir.Value = op.SoftmaxCrossEntropyLoss(prediction, label, reduction="mean", **attributes)
         value.shape = ir.Shape(())
-        value.dtype = prediction.dtype
+        value.type = prediction.type
         return value

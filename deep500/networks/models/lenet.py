@@ -32,7 +32,8 @@ class LeNet(nn.Module):
         x = op.Flatten(x, axis=1)
         x = op.Relu(self.fc1(op, x))
         x = op.Relu(self.fc2(op, x))
-        return self.fc3(op, x)
+        scores: ir.Value = self.fc3(op, x)
+        return scores
 
 
 def lenet(*, classes: int, shape: Sequence[int], padding: int = 2) -> nn.Module:
@@ -47,11 +48,14 @@ def lenet(*, classes: int, shape: Sequence[int], padding: int = 2) -> nn.Module:
         padding: Pixels added around the input of each convolution; 2 keeps the size, 0 is the original (for 32x32).
 
     Raises:
-        InvalidInputError: The sample is no image, or so small that nothing is left of it.
+        InvalidInputError: The sample is no image, or so small that nothing is left of it, or the padding is no number
+            from 0.
     """
     if len(shape) != 3:
         raise InvalidInputError(f"LeNet needs samples of shape (C, H, W); received {tuple(shape)}.")
     channels, height, width = shape
+    if isinstance(padding, bool) or not isinstance(padding, int) or padding < 0:
+        raise InvalidInputError(f"padding was given as {padding!r}; accepted are whole numbers from 0.")
     sizes = []
     for size in (height, width):
         for _ in range(2):

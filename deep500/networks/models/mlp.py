@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import onnx_ir as ir
 from onnxscript import OpBuilder, nn
@@ -20,8 +21,8 @@ class MultiLayerPerceptron(nn.Module):
         """Declare the layers; ``sizes`` runs from the flattened input to the output."""
         super().__init__()
         last = len(sizes) - 2
-        layers = [Linear(a, b, gain=1.0 if i == last else 2.0**0.5) for i, (a, b) in enumerate(zip(sizes, sizes[1:]))]
-        self.layers = nn.ModuleList(layers)
+        layers = [Linear(a, b, gain=1.0 if i == last else 2.0**0.5) for i, (a, b) in enumerate(pairwise(sizes))]
+        self.layers = nn.ModuleList([*layers])
 
     def forward(self, op: OpBuilder, x: ir.Value) -> ir.Value:
         """Add the nodes."""
@@ -44,6 +45,8 @@ def mlp(*, classes: int, shape: Sequence[int], hidden: Sequence[int] = (128, 64)
     """
     if isinstance(hidden, int):
         hidden = (hidden,)
-    if any(isinstance(size, bool) or not isinstance(size, int) or size < 1 for size in hidden):
+    if not isinstance(hidden, Sequence) or any(
+        isinstance(size, bool) or not isinstance(size, int) or size < 1 for size in hidden
+    ):
         raise InvalidInputError(f"hidden was given as {hidden!r}; accepted are sizes from 1, such as (128, 64).")
     return MultiLayerPerceptron([flat_size(shape), *hidden, classes])

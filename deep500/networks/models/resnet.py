@@ -45,7 +45,7 @@ class ResNet(nn.Module):
         super().__init__()
         self.conv = Convolution(channels, width, 3, padding=1, bias=False)
         self.norm = BatchNormalization(width)
-        layers = []
+        layers: list[nn.Module] = []
         inputs = width
         for stage in range(3):
             for block in range(blocks):
@@ -60,7 +60,8 @@ class ResNet(nn.Module):
         x = op.Relu(self.norm(op, self.conv(op, x)))
         for block in self.blocks:
             x = block(op, x)
-        return self.classifier(op, op.Flatten(op.GlobalAveragePool(x), axis=1))
+        scores: ir.Value = self.classifier(op, op.Flatten(op.GlobalAveragePool(x), axis=1))
+        return scores
 
 
 def resnet(*, classes: int, shape: Sequence[int], depth: int = 20, width: int = 16) -> nn.Module:

@@ -21,9 +21,7 @@ class SimpleCNN(nn.Module):
         super().__init__()
         inputs = [channels, *widths]
         self.pooled = pooled
-        self.convolutions = nn.ModuleList(
-            [Convolution(a, b, 3, padding=1, bias=False) for a, b in zip(inputs, widths)]
-        )
+        self.convolutions = nn.ModuleList([Convolution(a, b, 3, padding=1, bias=False) for a, b in zip(inputs, widths)])
         self.norms = nn.ModuleList([BatchNormalization(width) for width in widths])
         self.classifier = Linear(widths[-1], classes, gain=1.0)
 
@@ -33,7 +31,8 @@ class SimpleCNN(nn.Module):
             x = op.Relu(norm(op, convolution(op, x)))
             if index < self.pooled:
                 x = op.AveragePool(x, kernel_shape=[2, 2], strides=[2, 2])
-        return self.classifier(op, op.Flatten(op.GlobalAveragePool(x), axis=1))
+        scores: ir.Value = self.classifier(op, op.Flatten(op.GlobalAveragePool(x), axis=1))
+        return scores
 
 
 def simple_cnn(*, classes: int, shape: Sequence[int], widths: Sequence[int] = (16, 32, 64)) -> nn.Module:
@@ -49,7 +48,11 @@ def simple_cnn(*, classes: int, shape: Sequence[int], widths: Sequence[int] = (1
     """
     if len(shape) != 3:
         raise InvalidInputError(f"The model simple_cnn needs samples of shape (C, H, W); received {tuple(shape)}.")
-    if not widths or any(isinstance(w, bool) or not isinstance(w, int) or w < 1 for w in widths):
+    if (
+        not isinstance(widths, Sequence)
+        or not widths
+        or any(isinstance(w, bool) or not isinstance(w, int) or w < 1 for w in widths)
+    ):
         raise InvalidInputError(f"widths was given as {widths!r}; accepted are sizes from 1, such as (16, 32, 64).")
     pooled = min(min(shape[1], shape[2]).bit_length() - 1, len(widths))
     return SimpleCNN(classes, shape[0], widths, pooled)

@@ -8,11 +8,15 @@ import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
 from deep500.core.errors import InvalidNetworkError
+from deep500.networks.tensor_roles import ROLE_KEY, TensorRole
 
-__all__ = ["OPSET_VERSION", "normalise_model"]
+__all__ = ["IR_VERSION", "OPSET_VERSION", "normalise_model"]
 
 #: Opset of the networks that Deep500 builds, and the oldest that adapters need to understand.
 OPSET_VERSION = 23
+
+#: ONNX IR version that goes with the opset; the newest that every runtime of that opset reads.
+IR_VERSION = 11
 
 
 def normalise_model(proto: onnx.ModelProto, origin: str = "The model") -> ir.Model:
@@ -20,30 +24,61 @@ def normalise_model(proto: onnx.ModelProto, origin: str = "The model") -> ir.Mod
 
     Operators of older opsets are converted by the official version converter, functions of the model are inlined,
     Constant nodes become initializers, initializers are no longer inputs, and every shape that can be inferred is.
+    Initializers that the model did not have before are constants: nothing that stood in a node is trained.
 
     Args:
         proto: A model that the checker accepts.
         origin: How messages name it.
 
     Raises:
-        InvalidNetworkError: The version converter refuses the model.
+        InvalidNetworkError: The version converter refuses the model, or a tensor of it cannot be read.
     """
-    version = next((opset.version for opset in proto.opset_import if opset.domain in ("", "ai.onnx")), None)
-    if version is not None and version < OPSET_VERSION:
-        try:
-            proto = onnx.version_converter.convert_version(proto, OPSET_VERSION)
-        except Exception as error:
-            # The converter reports what it cannot convert by exceptions of several unrelated types.
-            raise InvalidNetworkError(
-                f"{origin} uses opset {version}, which cannot be converted to opset {OPSET_VERSION}: {error}"
-            ) from error
-    model = ir.from_proto(proto)
-    for step in (
-        passes.InlinePass(),
-        passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
-        passes.RemoveInitializersFromInputsPass(),
-        passes.TopologicalSortPass(),
-        passes.ShapeInferencePass(),
-    ):
-        model = step(model).model
+    stored = {tensor.name for tensor in proto.graph.initializer}
+    try:
+        # Functions first: the converter drops their bodies.
+        model = passes.InlinePass()(ir.from_proto(proto)).model
+        _check_complete(model, origin)
+        model = _converted(model, origin)
+        for step in (
+            passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
+            passes.RemoveInitializersFromInputsPass(),
+            passes.TopologicalSortPass(),
+            passes.ShapeInferencePass(strict_mode=False),
+        ):
+            model = step(model).model
+    except InvalidNetworkError:
+        raise
+    except Exception as error:
+        # What the checker lets through and onnx_ir cannot represent is reported by exceptions of unrelated types.
+        raise InvalidNetworkError(f"{origin} cannot be normalised: {error}") from error
+    for name, value in model.graph.initializers.items():
+        if name not in stored:
+            value.metadata_props.setdefault(ROLE_KEY, TensorRole.CONSTANT.value)
+    # Older versions list initializers among the inputs.
+    model.ir_version = max(model.ir_version, IR_VERSION)
     return model
+
+
+def _check_complete(model: ir.Model, origin: str) -> None:
+    """Refuse values that are in another file: without a file of the model, it would be sought in the working folder."""
+    tensors = [value.const_value for graph in model.graphs() for value in graph.initializers.values()]
+    for node in model.graph.all_nodes():
+        tensors += [a.value for a in node.attributes.values() if a.type == ir.AttributeType.TENSOR]
+    for tensor in tensors:
+        if isinstance(tensor, ir.ExternalTensor):
+            raise InvalidNetworkError(
+                f"{origin} keeps the values of {tensor.name!r} in another file. Load it by the path of its file."
+            )
+
+
+def _converted(model: ir.Model, origin: str) -> ir.Model:
+    version = model.graph.opset_imports.get("")
+    if version is None or version >= OPSET_VERSION:
+        return model
+    try:
+        return ir.from_proto(onnx.version_converter.convert_version(ir.to_proto(model), OPSET_VERSION))
+    except Exception as error:
+        # The converter reports what it cannot convert by exceptions of several unrelated types.
+        raise InvalidNetworkError(
+            f"{origin} uses opset {version}, which cannot be converted to opset {OPSET_VERSION}: {error}"
+        ) from error

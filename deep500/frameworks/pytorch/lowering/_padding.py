@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
+
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 
 from deep500.networks.window import Window
 
-__all__ = ["pad_explicitly"]
+__all__ = ["pad_ends", "pad_window"]
 
 
-def pad_explicitly(pad: Callable[..., Any], x: Any, window: Window, value: float) -> Any:
-    """Pad the spatial dimensions of ``x`` with a value, for a window that is then taken without padding.
+def pad_window(x: Any, window: Window, value: float) -> Any:
+    """Pad ``[N, C, D1, ...]`` with a value so that the window can then be taken without padding."""
+    ends = [end + over for end, over in zip(window.pads_end, window.overhang, strict=True)]
+    return pad_ends(x, window.pads_begin, ends, value)
 
-    Args:
-        pad: ``torch.nn.functional.pad``.
-        x: ``[N, C, D1, ...]``.
-        window: Whose padding to add.
-        value: What to add.
-    """
+
+def pad_ends(x: Any, begin: tuple[int, ...], end: list[int], value: float) -> Any:
+    """Pad the spatial dimensions of ``[N, C, D1, ...]`` with a value."""
     # PyTorch counts dimensions from the last.
-    pairs = [n for pair in zip(reversed(window.pads_begin), reversed(window.pads_end)) for n in pair]
-    return pad(x, pairs, mode="constant", value=value)
+    pairs = [n for pair in zip(reversed(begin), reversed(end), strict=True) for n in pair]
+    return F.pad(x, pairs, mode="constant", value=value)

@@ -24,7 +24,25 @@ def softmax_cross_entropy_loss(
     label_type = node.input_types[1]
     if label_type is None or label_type.dtype != "int64":
         labels = labels.long()
-    if len(node.outputs) == 1 or not node.outputs[1]:
-        return F.cross_entropy(scores, labels, weights, ignore_index=ignore, reduction=reduction)
+    wants_log_prob = len(node.outputs) > 1 and node.outputs[1]
+    if weights is None and not wants_log_prob:
+        return F.cross_entropy(scores, labels, ignore_index=ignore, reduction=reduction)
     log_prob = torch.log_softmax(scores, 1)
-    return F.nll_loss(log_prob, labels, weights, ignore_index=ignore, reduction=reduction), log_prob
+    if weights is None:
+        loss = F.nll_loss(log_prob, labels, ignore_index=ignore, reduction=reduction)
+    else:
+        loss = _weighted(log_prob, labels, weights, ignore, reduction)
+    return (loss, log_prob) if wants_log_prob else loss
+
+
+def _weighted(
+    log_prob: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor, ignore: int, reduction: str
+) -> torch.Tensor:
+    """Return the weighted loss, written out since PyTorch's own is not differentiable by the weights."""
+    counted = labels != ignore
+    safe = torch.where(counted, labels, 0)
+    weight = torch.where(counted, weights[safe], 0.0)
+    loss = -weight * torch.gather(log_prob, 1, safe.unsqueeze(1)).squeeze(1)
+    if reduction == "none":
+        return loss
+    return loss.sum() if reduction == "sum" else loss.sum() / weight.sum()

@@ -7,7 +7,8 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 
 from deep500.core.errors import UnsupportedOperatorError
 from deep500.frameworks.pytorch.lowering import lowerings
-from deep500.frameworks.pytorch.lowering._padding import pad_explicitly
+from deep500.frameworks.pytorch.lowering._convolutions import CONVOLUTIONS
+from deep500.frameworks.pytorch.lowering._padding import pad_ends, pad_window
 from deep500.networks.operator_node import OperatorNode
 from deep500.networks.window import Window, read_window
 
@@ -36,7 +37,7 @@ def max_pool(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
     _check_rank(node, window)
     padding = window.pads_begin
     if not _fits(window):
-        x = pad_explicitly(F.pad, x, window, float("-inf"))
+        x = pad_window(x, window, float("-inf"))
         padding = (0,) * window.rank
     return _MAXIMUM[window.rank](x, window.kernel, window.strides, padding, window.dilations, window.ceil_mode)
 
@@ -46,20 +47,30 @@ def average_pool(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
     """Mean of each window of ``[N, C, D1, ...]``."""
     window = read_window(node)
     _check_rank(node, window)
-    if any(dilation != 1 for dilation in window.dilations):
-        raise UnsupportedOperatorError(f"PyTorch has no average pooling with dilation ({node.label}).")
-    pool = _AVERAGE[window.rank]
     include = bool(node.attributes.get("count_include_pad", 0))
-    if _fits(window):
+    if _fits(window) and not any(dilation != 1 for dilation in window.dilations):
+        pool = _AVERAGE[window.rank]
         return pool(x, window.kernel, window.strides, window.pads_begin, window.ceil_mode, include)
-    padded = pad_explicitly(F.pad, x, window, 0.0)
-    mean = pool(padded, window.kernel, window.strides, 0, window.ceil_mode, True)
+    if window.ceil_mode:
+        raise UnsupportedOperatorError(
+            f"{node.label} has ceil_mode over symbolic sizes with dilation or uneven padding, which the PyTorch "
+            f"adapter cannot lay out. Declare the sizes in the network's inputs."
+        )
+    total = _window_sum(window, pad_window(x, window, 0.0))
+    ones = torch.ones_like(x)
+    counted = pad_window(ones, window, 0.0)
     if include:
-        return mean
-    share = pool(
-        pad_explicitly(F.pad, torch.ones_like(x), window, 0.0), window.kernel, window.strides, 0, window.ceil_mode, True
-    )
-    return mean / share
+        padded = pad_ends(ones, window.pads_begin, list(window.pads_end), 1.0)
+        counted = pad_ends(padded, (0,) * window.rank, list(window.overhang), 0.0)
+    # A window without any element that counts gives 0.
+    return total / torch.clamp_min(_window_sum(window, counted), 1.0)
+
+
+def _window_sum(window: Window, x: torch.Tensor) -> torch.Tensor:
+    """Return the sum of each window of ``[N, C, D1, ...]``, which is padded already: a convolution with ones."""
+    channels = x.size(1)
+    ones = x.new_ones((channels, 1, *window.kernel))
+    return CONVOLUTIONS[window.rank](x, ones, None, window.strides, 0, window.dilations, channels)
 
 
 @lowerings.register("GlobalAveragePool", since=1)

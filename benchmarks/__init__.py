@@ -1,0 +1,1 @@
+"""Measured comparisons with hand-written framework code, one file a claim."""

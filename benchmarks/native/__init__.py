@@ -1,0 +1,1 @@
+"""The same networks and training steps as a user of each framework would write them by hand."""

@@ -1,0 +1,5 @@
+"""Metrics: what is measured, in which unit, and which values are good."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

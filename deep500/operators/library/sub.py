@@ -1,0 +1,25 @@
+"""ONNX Sub."""
+
+from __future__ import annotations
+
+from deep500.operators.library._elementwise import BinaryOperator
+from deep500.operators.operator import Array
+
+__all__ = ["Sub"]
+
+
+class Sub(BinaryOperator):
+    """Difference, ``C = A - B``, with broadcasting.
+
+    A, B and C have one dtype, a float or an integer; integers wrap around.
+
+    Source: ONNX Sub, version 14.
+    """
+
+    def value(self, a: Array, b: Array) -> Array:
+        """Return ``a - b``."""
+        return a - b
+
+    def slopes_times(self, gradient: Array, a: Array, b: Array, c: Array) -> tuple[Array, Array]:
+        """Return the gradient and its negative."""
+        return gradient, -gradient

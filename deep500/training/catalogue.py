@@ -1,0 +1,43 @@
+"""What training finds by name: samplers, update rules, events and metrics, one file each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deep500.core.errors import UnknownNameError, near_miss
+from deep500.core.registry import Registry
+from deep500.measure.metric import METRICS
+
+__all__ = ["EVENTS", "OPTIMIZERS", "SAMPLERS", "TRAINING_METRICS", "find_metric", "metric_names"]
+
+#: Update rules written once for every framework, ``deep500/training/optimizers``.
+OPTIMIZERS = Registry("optimizer", "deep500.training.optimizers")
+
+#: Samplers, ``deep500/training/samplers``.
+SAMPLERS = Registry("sampler", "deep500.training.samplers")
+
+#: Events, ``deep500/training/events``.
+EVENTS = Registry("event", "deep500.training.events")
+
+#: Metrics of a training, ``deep500/training/metrics``; those of any test are in ``deep500.measure.metric.METRICS``.
+TRAINING_METRICS = Registry("training metric", "deep500.training.metrics")
+
+
+def metric_names() -> list[str]:
+    """Return the names of all metrics, those of training included, sorted, without importing any."""
+    return sorted({*METRICS.names(), *TRAINING_METRICS.names()})
+
+
+def find_metric(name: str) -> Any:
+    """Return the metric class of a name, whichever level brings it.
+
+    Raises:
+        UnknownNameError: There is none.
+    """
+    for registry in (TRAINING_METRICS, METRICS):
+        if name in registry:
+            return registry.get(name)
+    known = metric_names()
+    raise UnknownNameError(
+        f"There is no metric named {name!r}.{near_miss(str(name), known)} Known metrics: {', '.join(known)}."
+    )

@@ -1,0 +1,71 @@
+"""A fingerprint of the data that a training was fed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deep500.training.sampler import Sampler
+from deep500.training.statistics import TrainingStatistics
+from deep500.training.trainer import Trainer
+from deep500.training.training_event import RunnerEvent, SamplerEvent
+
+__all__ = ["BatchHashEvent"]
+
+
+class BatchHashEvent(RunnerEvent, SamplerEvent):
+    """Computes the SHA-256 over all minibatches of the training sampler's first epoch, as the network is fed them.
+
+    Two runs with equal hashes were fed the same bits in the same order, whichever framework ran them. The hash is over
+    name, dtype, shape and (little-endian) bytes of each array, arrays by name, in the order of the minibatches.
+
+    In a trainer, the training sampler is followed, from its next epoch on. Attached to a sampler by hand, the first
+    sampler that yields a minibatch is.
+
+    Attributes:
+        batches: Number of minibatches that the hash is over.
+        complete: Whether they are the whole epoch.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing hashed."""
+        self._hash = hashlib.sha256()
+        self._sampler: Sampler | None = None
+        self._epoch: int | None = None
+        self.batches = 0
+        self.complete = False
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of what was hashed so far, as a hexadecimal text."""
+        return self._hash.hexdigest()
+
+    def before_training(self, runner: Trainer, training_stats: TrainingStatistics) -> None:
+        """Start again, with the trainer's training sampler."""
+        self._hash = hashlib.sha256()
+        self._sampler = runner.train_sampler
+        self._epoch = None
+        self.batches = 0
+        self.complete = False
+
+    def after_sampling(self, sampler: Sampler, samples: Mapping[str, NDArray[Any]]) -> None:
+        """Hash a minibatch of the first epoch."""
+        if self._sampler is None:
+            self._sampler = sampler
+        if self._epoch is None and sampler is self._sampler:
+            self._epoch = sampler.epoch
+        if self.complete or sampler is not self._sampler or sampler.epoch != self._epoch:
+            return
+        for name in sorted(samples):
+            array = np.asarray(samples[name])
+            if array.dtype.byteorder == ">":
+                array = array.astype(array.dtype.newbyteorder("<"))
+            header = f"{array.dtype.name}:{array.shape}"
+            self._hash.update(f"{len(name)}:{name}:{header};".encode())
+            self._hash.update(np.ascontiguousarray(array).tobytes())
+        self.batches += 1
+        self.complete = sampler.position == len(sampler)

@@ -1,0 +1,104 @@
+"""Hooks into a training: its epochs, test passes, optimizer steps and samplers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from deep500.core.event import Event, StopRun
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from deep500.networks.graph_executor import GraphExecutor
+    from deep500.training.sampler import Sampler
+    from deep500.training.statistics import TrainingStatistics
+    from deep500.training.trainer import Trainer
+
+__all__ = ["OptimizerEvent", "RunnerEvent", "SamplerEvent", "StopTraining", "TrainingEvent"]
+
+
+class StopTraining(StopRun):
+    """Raised by an event, at any hook, to end the training; its statistics so far are kept and returned."""
+
+
+class TrainingEvent(Event):
+    """A listener of a training.
+
+    Attributes:
+        needs_training_accuracy: Whether the trainer must count the training accuracy, which costs a copy of each
+            step's outputs to the host.
+    """
+
+    needs_training_accuracy: bool = False
+
+
+class OptimizerEvent(TrainingEvent):
+    """A listener of the optimizer's steps."""
+
+    def before_optimizer_step(self, executor: GraphExecutor, inputs: Mapping[str, Any]) -> None:
+        """Called before each step with the minibatch."""
+
+    def after_optimizer_step(self, executor: GraphExecutor, outputs: Mapping[str, Any], loss: Any) -> None:
+        """Called after each step.
+
+        Args:
+            executor: What ran the network.
+            outputs: Outputs and losses by name, from before the update, as the framework's tensors.
+            loss: The loss among them, as the framework's tensor; reading its value may wait for the device.
+        """
+
+
+class SamplerEvent(TrainingEvent):
+    """A listener of samplers. A trainer attaches it to its training and its validation sampler."""
+
+    def on_sampler_reset(self, sampler: Sampler) -> None:
+        """Called when a sampler has begun its next epoch."""
+
+    def before_sampling(self, sampler: Sampler, minibatch_size: int) -> None:
+        """Called before a minibatch is read.
+
+        Args:
+            sampler: The sampler.
+            minibatch_size: Number of samples in the minibatch.
+        """
+
+    def after_sampling(self, sampler: Sampler, samples: Mapping[str, NDArray[Any]]) -> None:
+        """Called with each minibatch, after its transformations."""
+
+
+class RunnerEvent(TrainingEvent):
+    """A listener of the trainer's loop. Epochs are counted from 0."""
+
+    def before_training(self, runner: Trainer, training_stats: TrainingStatistics) -> None:
+        """Called once before anything else."""
+
+    def after_training(self, runner: Trainer, training_stats: TrainingStatistics) -> None:
+        """Called once at the end, also of a training that was stopped, interrupted or failed.
+
+        ``training_stats.outcome`` says which.
+        """
+
+    def before_epoch(self, epoch: int, runner: Trainer, training_stats: TrainingStatistics) -> None:
+        """Called before each epoch."""
+
+    def after_epoch(self, epoch: int, runner: Trainer, training_stats: TrainingStatistics) -> None:
+        """Called after each epoch, when its training and its test are in the statistics."""
+
+    def before_training_set(self, runner: Trainer, training_stats: TrainingStatistics, sampler: Sampler) -> None:
+        """Called before the training set is gone through."""
+
+    def after_training_set(self, runner: Trainer, training_stats: TrainingStatistics) -> None:
+        """Called after the training set was gone through."""
+
+    def before_test_set(self, runner: Trainer, training_stats: TrainingStatistics, sampler: Sampler) -> None:
+        """Called before the test set is gone through."""
+
+    def after_test_set(self, runner: Trainer, training_stats: TrainingStatistics) -> None:
+        """Called after the test set was gone through."""
+
+    def before_test_batch(self, runner: Trainer, training_stats: TrainingStatistics, inputs: Mapping[str, Any]) -> None:
+        """Called before each minibatch of the test set is run."""
+
+    def after_test_batch(self, runner: Trainer, training_stats: TrainingStatistics, outputs: Mapping[str, Any]) -> None:
+        """Called after each minibatch of the test set with the network's outputs."""

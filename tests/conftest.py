@@ -1,0 +1,25 @@
+"""What all tests share: quiet libraries, one Hypothesis profile, and GPU tests skipped where there is no GPU."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+from hypothesis import settings
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+# Deadlines measure the machine's load, not the code; random examples that fail once must fail again.
+settings.register_profile("deep500", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("deep500")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if shutil.which("nvidia-smi") or os.path.exists("/dev/nvidia0"):
+        return
+    skip = pytest.mark.skip(reason="no CUDA device")
+    for item in items:
+        if "gpu" in item.keywords:
+            item.add_marker(skip)
