@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Union
+from typing import TypeAlias
 
 from deep500.core.errors import DeviceError
 
@@ -39,7 +40,7 @@ class GPUDevice:
         return f"gpu:{self.index}"
 
 
-Device = Union[CPUDevice, GPUDevice]
+Device: TypeAlias = CPUDevice | GPUDevice
 
 
 def parse_device(device: str | Device | None) -> Device:
@@ -56,9 +57,7 @@ def parse_device(device: str | Device | None) -> Device:
     if isinstance(device, (CPUDevice, GPUDevice)):
         return device
     if isinstance(device, str):
-        kind, _, index = device.strip().lower().partition(":")
-        if kind == "cpu" and not index:
-            return CPUDevice()
-        if kind in ("gpu", "cuda") and (index.isascii() and index.isdigit() or ":" not in device):
-            return GPUDevice(int(index or 0))
+        name = re.fullmatch(r"(cpu)|(?:gpu|cuda)(?::([0-9]{1,9}))?", device.strip().lower())
+        if name:
+            return CPUDevice() if name[1] else GPUDevice(int(name[2] or 0))
     raise DeviceError(f"{device!r} is not a device. Accepted are 'cpu', 'gpu' and 'gpu:N' with N from 0.")

@@ -41,10 +41,19 @@ def random_stream(seed: int, *names: str | int) -> np.random.Generator:
         A generator over NumPy's Philox whose key depends on the seed and on the names, and on nothing else.
 
     Raises:
-        InvalidInputError: The seed is out of range.
+        InvalidInputError: The seed is out of range, or a name is neither a text nor a whole number.
     """
-    # Length-prefixed, so that ("ab", "c") and ("a", "bc") differ, as do 1 and "1".
-    text = b"".join(b"%s%d:%s" % (type(n).__name__.encode(), len(str(n)), str(n).encode()) for n in names)
-    digest = hashlib.sha256(text).digest()
+    digest = hashlib.sha256("".join(map(_unambiguous, names)).encode()).digest()
     spawn_key = tuple(int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4))
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(check_seed(seed), spawn_key=spawn_key)))
+
+
+def _unambiguous(name: str | int) -> str:
+    """Prefix a name with type and length, so that ("ab", "c") and ("a", "bc") differ, as do 1 and "1"."""
+    if isinstance(name, str):
+        kind, text = "str", str.__str__(name)
+    elif isinstance(name, (int, np.integer)) and not isinstance(name, bool):
+        kind, text = "int", str(int(name))
+    else:
+        raise InvalidInputError(f"{name!r} cannot name a random stream. Accepted are texts and whole numbers.")
+    return f"{kind}{len(text)}:{text}"

@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Iterator
 from typing import Any
 
-from deep500.core.errors import PluginError, UnknownNameError, near_miss
+from deep500.core.errors import Deep500Error, PluginError, UnknownNameError, near_miss
 
 __all__ = ["Registry"]
 
@@ -50,7 +50,7 @@ class Registry:
 
         Raises:
             UnknownNameError: There is none of this name; the message lists those that exist.
-            PluginError: The file does not name exactly one object in its ``__all__``.
+            PluginError: The file does not name exactly one object in its ``__all__``, or the entry point leads nowhere.
             MissingDependencyError: The plug-in needs a library that is not installed.
         """
         if name not in self._loaded:
@@ -66,7 +66,10 @@ class Registry:
         return iter(self.names())
 
     def _file_names(self) -> list[str]:
-        spec = importlib.util.find_spec(self.package)
+        try:
+            spec = importlib.util.find_spec(self.package)
+        except ModuleNotFoundError:  # not even the package above it is there
+            spec = None
         if spec is None or spec.submodule_search_locations is None:
             raise PluginError(f"There is no package {self.package} to hold plug-ins of the kind {self.kind!r}.")
         modules = pkgutil.iter_modules(spec.submodule_search_locations)
@@ -81,12 +84,22 @@ class Registry:
             return module if self.whole_module else self._only_object(module)
         points = self._entry_points()
         if name in points:
-            return points[name].load()
+            return self._load_entry_point(points[name])
         known = self.names()
         raise UnknownNameError(
-            f"There is no {self.kind} named {name!r}.{near_miss(str(name), known)} "
-            f"Known {self.kind}s: {', '.join(known) or 'none'}."
+            f"There is no {self.kind} named {name!r}.{near_miss(str(name), known)} Known: {', '.join(known) or 'none'}."
         )
+
+    def _load_entry_point(self, point: importlib.metadata.EntryPoint) -> Any:
+        try:
+            return point.load()
+        except (ImportError, AttributeError) as error:
+            if isinstance(error, Deep500Error):
+                raise
+            raise PluginError(
+                f"The {self.kind} {point.name!r} that another distribution registers as {point.value!r} cannot be "
+                f"loaded: {error}"
+            ) from error
 
     def _only_object(self, module: Any) -> Any:
         exported = getattr(module, "__all__", None)

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-import lazy_loader
 
 from deep500.core.errors import MissingDependencyError
 
@@ -59,20 +55,3 @@ class Requirement:
                 f"{what} needs the library {self.module!r}, which is not installed. "
                 f"Install it with: pip install 'deep500[{self.extra}]'"
             )
-
-    def attach(
-        self, package: str, file: str
-    ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-        """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package that needs the library.
-
-        The package's names (those of its ``.pyi`` file) are imported when they are first used; using one while the
-        library is missing raises :class:`MissingDependencyError`.
-        """
-        load, directory, names = lazy_loader.attach_stub(package, file)
-
-        def getattr_checked(name: str) -> Any:
-            if name in names:
-                self.require(package)
-            return load(name)
-
-        return getattr_checked, directory, names

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from deep500.core.errors import InvalidInputError
 __all__ = ["Dimension", "TensorDescriptor", "numpy_dtype", "tensordesc"]
 
 #: A size, the name of a symbolic size, or ``None`` for a size of which nothing is known.
-Dimension = Union[int, str, None]
+Dimension: TypeAlias = int | str | None
 
 #: Element types that NumPy does not have and the ``ml_dtypes`` package adds.
 EXTENDED_DTYPES = (
@@ -30,6 +30,9 @@ EXTENDED_DTYPES = (
     "uint2",
 )
 
+#: NumPy's letters for bool, integers, floats and complex numbers.
+_NUMBER_KINDS = "biufc"
+
 
 def numpy_dtype(dtype: Any) -> np.dtype[Any]:
     """Return the NumPy dtype for a name (``"float32"``, ``"bfloat16"``), a type or a dtype.
@@ -41,14 +44,19 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
     if name in EXTENDED_DTYPES:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, str(name)))
+        extended: np.dtype[Any] = np.dtype(getattr(ml_dtypes, str(name)))
+        return extended
     try:
-        return np.dtype(dtype)
-    except TypeError:
+        found: np.dtype[Any] = np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):  # SyntaxError: NumPy parses texts with commas as Python
+        found = np.dtype(object)
+    # NumPy takes None for float64; here it is a dtype that was forgotten.
+    if dtype is None or (found.kind not in _NUMBER_KINDS and found.name not in EXTENDED_DTYPES):
         raise InvalidInputError(
-            f"{dtype!r} is not a dtype. Accepted are NumPy's names, such as 'float32' or 'int64', and "
+            f"{dtype!r} is not a dtype of numbers. Accepted are NumPy's names, such as 'float32' or 'int64', and "
             f"{', '.join(EXTENDED_DTYPES)}."
-        ) from None
+        )
+    return found
 
 
 @dataclass(frozen=True, init=False)
@@ -78,6 +86,8 @@ class TensorDescriptor:
         Raises:
             InvalidInputError: The dtype does not exist or a dimension is neither a size nor a name.
         """
+        if isinstance(shape, (str, bytes)) or not (shape is None or isinstance(shape, Iterable)):
+            raise InvalidInputError(f"{shape!r} is not a shape. Accepted are tuples such as ('batch', 3, 32, 32).")
         object.__setattr__(self, "dtype", numpy_dtype(dtype).name)
         object.__setattr__(self, "shape", None if shape is None else tuple(_dimension(d) for d in shape))
 

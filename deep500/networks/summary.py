@@ -89,5 +89,5 @@ def _totals(network: Network, count: FlopCount) -> Iterator[str]:
     samples = "1 sample" if count.batch_size == 1 else f"{count.batch_size:,} samples"
     yield f"FLOPs of one inference of {samples}: {count.total:,}"
     if count.uncounted:
-        names = ", ".join(f"{name} ({number} nodes)" for name, number in count.uncounted.items())
-        yield f"Not counted, for want of a rule: {names}"
+        counts = {name: "1 node" if number == 1 else f"{number} nodes" for name, number in count.uncounted.items()}
+        yield f"Not counted, for want of a rule: {', '.join(f'{name} ({text})' for name, text in counts.items())}"

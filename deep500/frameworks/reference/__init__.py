@@ -1,8 +1,9 @@
 """NumPy, the reference and oracle: executor, native optimizers, device. Names load when they are first used."""
 
 from deep500.core.requirement import Requirement
+from deep500.networks.adapter import attach_adapter
 
 #: The library that this adapter needs.
 REQUIREMENT = Requirement(module="numpy", extra="numpy", distributions=("numpy",))
 
-__getattr__, __dir__, __all__ = REQUIREMENT.attach(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_adapter(REQUIREMENT, __name__, __file__)

@@ -1,6 +1,8 @@
 """TensorFlow: executor, native optimizers, device. Names load when they are first used."""
 
 from deep500.core.requirement import Requirement
+from deep500.frameworks.tensorflow._start import start_quietly
+from deep500.networks.adapter import attach_adapter
 
 #: The library that this adapter needs.
 REQUIREMENT = Requirement(
@@ -9,4 +11,4 @@ REQUIREMENT = Requirement(
     distributions=("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly"),
 )
 
-__getattr__, __dir__, __all__ = REQUIREMENT.attach(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_adapter(REQUIREMENT, __name__, __file__, start_quietly)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import onnx
+import onnx.defs
 import onnx.version_converter
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
@@ -73,8 +74,13 @@ def _check_complete(model: ir.Model, origin: str) -> None:
 
 def _converted(model: ir.Model, origin: str) -> ir.Model:
     version = model.graph.opset_imports.get("")
-    if version is None or version >= OPSET_VERSION:
+    if version is None or OPSET_VERSION <= version <= onnx.defs.onnx_opset_version():
         return model
+    if version > OPSET_VERSION:
+        raise InvalidNetworkError(
+            f"{origin} uses opset {version}; the installed ONNX {onnx.__version__} knows opsets up to "
+            f"{onnx.defs.onnx_opset_version()}. Install a newer onnx."
+        )
     try:
         return ir.from_proto(onnx.version_converter.convert_version(ir.to_proto(model), OPSET_VERSION))
     except Exception as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from deep500.core.errors import InvalidNetworkError
-from deep500.frameworks.pytorch.dtypes import torch_dtype
+from deep500.frameworks.pytorch._dtypes import torch_dtype
 from deep500.frameworks.pytorch.lowering import lowerings
 from deep500.networks.operator_node import OperatorNode
 

@@ -1,0 +1,93 @@
+import deep500.training.events as training_events
+
+from . import core, datasets, frameworks, measure, networks, operators, recipe, training
+from ._version import __version__
+from .core.device import CPUDevice, GPUDevice
+from .core.errors import (
+    DatasetError,
+    Deep500Error,
+    DeviceError,
+    InvalidInputError,
+    InvalidNetworkError,
+    MissingDependencyError,
+    OperatorError,
+    PluginError,
+    RecipeError,
+    TrainingError,
+    UnknownNameError,
+    UnsupportedOperatorError,
+)
+from .core.event import Event
+from .core.registry import Registry
+from .core.tensor_descriptor import TensorDescriptor, tensordesc
+from .datasets.dataset import Dataset
+from .datasets.loading import load_dataset
+from .datasets.numpy_dataset import NumpyDataset
+from .measure.metric import TestMetric
+from .measure.metrics.wallclock_time import WallclockTime
+from .networks.creation import create_model
+from .networks.executor_event import ExecutorEvent
+from .networks.graph_executor import GraphExecutor
+from .networks.network import Network
+from .recipe.runner import run_recipe
+from .training.metrics.test_accuracy import TestAccuracy
+from .training.metrics.training_accuracy import TrainingAccuracy
+from .training.optimizer import Optimizer, ThreeStepOptimizer, UpdateRuleOptimizer
+from .training.optimizers.adam import AdamOptimizer
+from .training.optimizers.gradient_descent import GradientDescent
+from .training.optimizers.momentum import MomentumOptimizer
+from .training.samplers.ordered import OrderedSampler
+from .training.samplers.shuffle import ShuffleSampler
+from .training.trainer import Trainer
+
+__all__ = [
+    "AdamOptimizer",
+    "CPUDevice",
+    "Dataset",
+    "DatasetError",
+    "Deep500Error",
+    "DeviceError",
+    "Event",
+    "ExecutorEvent",
+    "GPUDevice",
+    "GradientDescent",
+    "GraphExecutor",
+    "InvalidInputError",
+    "InvalidNetworkError",
+    "MissingDependencyError",
+    "MomentumOptimizer",
+    "Network",
+    "NumpyDataset",
+    "OperatorError",
+    "Optimizer",
+    "OrderedSampler",
+    "PluginError",
+    "RecipeError",
+    "Registry",
+    "ShuffleSampler",
+    "TensorDescriptor",
+    "TestAccuracy",
+    "TestMetric",
+    "ThreeStepOptimizer",
+    "Trainer",
+    "TrainingAccuracy",
+    "TrainingError",
+    "UnknownNameError",
+    "UnsupportedOperatorError",
+    "UpdateRuleOptimizer",
+    "WallclockTime",
+    "__version__",
+    "core",
+    "create_model",
+    "datasets",
+    "frameworks",
+    "load_dataset",
+    "measure",
+    "networks",
+    "operators",
+    "recipe",
+    "run_recipe",
+    "tensordesc",
+    "training",
+    "training_events",
+]

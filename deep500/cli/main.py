@@ -1,0 +1,159 @@
+"""The ``deep500`` command: its options, and what its exit codes mean.
+
+====  ==================================================================================================
+code  meaning
+====  ==================================================================================================
+0     done; a recipe PASSED
+1     a recipe FAILED: a metric is worse than acceptable, or the training diverged
+2     the user's mistake, told in one line on the standard error
+70    a fault of Deep500 itself, shown with its traceback (``EX_SOFTWARE`` of ``sysexits.h``)
+130   interrupted with Ctrl-C; a result file that was asked for is written and marked as incomplete
+====  ==================================================================================================
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from deep500._version import __version__
+from deep500.cli.console import print_error, print_table
+from deep500.core.errors import Deep500Error
+
+__all__ = ["app", "main", "run_command"]
+
+PASSED, FAILED, MISTAKE, FAULT, INTERRUPTED = 0, 1, 2, 70, 130
+
+#: The parser's errors, wherever this version of Typer keeps them (in itself or in click).
+_PARSER_ERRORS = tuple(c for c in typer.BadParameter.__mro__ if issubclass(c, Exception) and c is not Exception)
+
+# The first character keeps Typer from making paragraphs of the lines.
+EXAMPLES = """\b
+Examples:
+  deep500 run digits_lenet
+  deep500 run my_recipe.py --framework tensorflow --output result.json
+  deep500 list frameworks
+"""
+RUN_EXAMPLES = """\b
+Examples:
+  deep500 run digits_lenet
+  deep500 run recipes/digits_lenet.py --framework tensorflow
+  deep500 run my_recipe.py --set batch_size=64 --set optimizer_kwargs.learning_rate=0.05
+  deep500 run my_recipe.py --device gpu:0 --seed 3 --output result.json
+
+\b
+Exit code:
+  0 PASSED, 1 FAILED, 2 a mistake in the command or the recipe,
+  70 a fault of Deep500, 130 interrupted (a result file is marked as incomplete)
+"""
+LIST_EXAMPLES = """\b
+Examples:
+  deep500 list
+  deep500 list frameworks
+  deep500 list models
+"""
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def main() -> None:
+    """Run the command with the process's arguments and leave with its exit code."""
+    sys.exit(run_command(sys.argv[1:]))
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    try:
+        return int(app(list(arguments), standalone_mode=False, prog_name="deep500") or 0)
+    except _PARSER_ERRORS as error:
+        print_error(getattr(error, "format_message", error.__str__)())
+        return MISTAKE
+    except Deep500Error as error:
+        print_error(error)
+        return MISTAKE
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except Exception:  # noqa: BLE001, RUF100 - the last resort: told in full, with an exit code of its own
+        traceback.print_exc()
+        print_error("this is a fault of Deep500, not of what you typed; please report it with the lines above.")
+        return FAULT
+
+
+@app.callback(epilog=EXAMPLES)
+def deep500(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Run recipes under any framework, and see what there is to run."""
+    if version:
+        print(f"deep500 {__version__}")
+        raise typer.Exit()
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command(epilog=RUN_EXAMPLES)
+def run(
+    recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that comes with Deep500.")],
+    framework: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Run it with this framework instead of the recipe's.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a MUTABLE key; may be given several times."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of the first weights and the samplers.")] = None,
+    device: Annotated[str | None, typer.Option(metavar="DEVICE", help="Where to run: cpu, gpu or gpu:N.")] = None,
+    output: Annotated[str | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Write nothing but the verdict.")] = False,
+) -> int:
+    """Run a recipe and tell whether it PASSED."""
+    from deep500.recipe.loading import load_recipe
+    from deep500.recipe.overrides import override_recipe, parse_assignment
+    from deep500.recipe.reporter import ConsoleReporter
+    from deep500.recipe.runner import execute_recipe
+
+    loaded = load_recipe(recipe)
+    assignments = [parse_assignment(text) for text in changes or ()]
+    loaded = override_recipe(loaded, changes=assignments, framework=framework, seed=seed, device=device)
+    try:
+        result = execute_recipe(loaded, output=output, reporter=ConsoleReporter(quiet=quiet))
+    except Deep500Error:
+        raise
+    except Exception as error:
+        line = _line_in(loaded.path, error)
+        if line is None:
+            raise
+        # The recipe's own code (an event, a gradient modifier) is the user's, not Deep500's.
+        print_error(f"{loaded.path}:{line}: {type(error).__name__}: {error}")
+        return MISTAKE
+    if output is not None and not quiet:
+        print(f"The result is in {output}")
+    return PASSED if result.passed else FAILED
+
+
+@app.command(name="list", epilog=LIST_EXAMPLES)
+def list_(
+    kind: Annotated[str | None, typer.Argument(help="What to list; without it, the kinds are listed.")] = None,
+) -> int:
+    """List what a recipe can name: frameworks, models, datasets and more."""
+    from deep500.cli.listing import KINDS, list_kind
+
+    print_table([(name,) for name in KINDS] if kind is None else list_kind(kind))
+    return PASSED
+
+
+def _line_in(path: str | None, error: BaseException) -> int | None:
+    """Return the last line of a file that took part in an error."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return lines[-1] if lines else None

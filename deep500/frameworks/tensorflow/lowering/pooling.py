@@ -1,0 +1,112 @@
+"""Pooling: maxima and averages over windows or whole images. Images are channels last, ``[N, spatial..., C]``."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from deep500.core.errors import UnsupportedOperatorError
+from deep500.frameworks.tensorflow.lowering import lowerings
+from deep500.frameworks.tensorflow.lowering._windows import Windows, pad, read_windows
+from deep500.networks.operator_node import OperatorNode
+
+__all__ = ["average_pool", "global_average_pool", "global_max_pool", "max_pool"]
+
+
+@lowerings.register("MaxPool", since=8)
+def max_pool(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
+    """Return the maximum of each window, ``[N, spatial..., C]``; what is put around the image never is one.
+
+    Source: ONNX MaxPool-22.
+    """
+    if any(node.outputs[1:]):
+        raise UnsupportedOperatorError(
+            f"The tensorflow adapter does not compute the second output, Indices, of {node.label}."
+        )
+    windows = read_windows(node, x, node.attributes["kernel_shape"])
+    lowest = -np.inf if x.dtype.is_floating else x.dtype.min
+    # The maximum of nothing is -inf; for TensorFlow's kernels it is the lowest number.
+    if not _has_kernel(x, windows) or windows.may_miss_image:
+        return functools.reduce(tf.maximum, windows.slices(pad(x, windows, lowest)))
+    padding = windows.padding
+    if not padding:
+        x, padding = pad(x, windows, lowest), "VALID"
+    return tf.nn.max_pool(x, windows.kernel, windows.strides, padding)
+
+
+@lowerings.register("AveragePool", since=7)
+def average_pool(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
+    """Return the average of each window, ``[N, spatial..., C]``, with or without what is put around the image.
+
+    Source: ONNX AveragePool-22.
+    """
+    windows = read_windows(node, x, node.attributes["kernel_shape"])
+    with_padding = bool(node.attributes.get("count_include_pad", 0))
+    if _has_kernel(x, windows) and windows.is_same and not with_padding:
+        return tf.nn.avg_pool(x, windows.kernel, windows.strides, "SAME")
+    padded = pad(x, windows)
+    if _has_kernel(x, windows):
+        y = tf.nn.avg_pool(padded, windows.kernel, windows.strides, "VALID")
+    else:
+        y = tf.add_n(list(windows.slices(padded))) / tf.cast(math.prod(windows.kernel), x.dtype)
+    if windows.is_unpadded:
+        return y
+    return y * _correction(windows, with_padding, x.dtype)
+
+
+@lowerings.register("GlobalAveragePool", since=1)
+def global_average_pool(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
+    """Return the average of each channel, ``[N, 1..., C]``.
+
+    Source: ONNX GlobalAveragePool-22.
+    """
+    return tf.reduce_mean(x, _spatial_axes(x), keepdims=True)
+
+
+@lowerings.register("GlobalMaxPool", since=1)
+def global_max_pool(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
+    """Return the maximum of each channel, ``[N, 1..., C]``.
+
+    Source: ONNX GlobalMaxPool-22.
+    """
+    return tf.reduce_max(x, _spatial_axes(x), keepdims=True)
+
+
+def _spatial_axes(x: tf.Tensor) -> list[int]:
+    return list(range(1, x.shape.rank - 1))
+
+
+def _has_kernel(x: tf.Tensor, windows: Windows) -> bool:
+    """Whether TensorFlow's processor kernels can do it: not with dilations, and volumes not in every dtype."""
+    if any(d > 1 for d in windows.dilations):
+        return False
+    accepted = (
+        (tf.float32, tf.bfloat16) if len(windows.kernel) == 3 else (tf.float32, tf.bfloat16, tf.float64, tf.float16)
+    )
+    return x.dtype in accepted
+
+
+def _correction(windows: Windows, with_padding: bool, dtype: tf.DType) -> tf.Tensor:
+    """Return size of a window / number of its elements that count, ``[1, outputs..., 1]``."""
+    factor: Any = np.ones(())
+    spatial = len(windows.kernel)
+    for axis in range(spatial):
+        size, begin, end = windows.sizes[axis], windows.begin[axis], windows.end[axis]
+        # The elements of every window as positions in the image; those put around it are negative or too large.
+        static = isinstance(windows.outputs[axis], int)
+        arrange = np.arange if static else tf.range
+        starts = arrange(windows.outputs[axis]) * windows.strides[axis] - begin
+        positions = starts[:, None] + np.arange(windows.kernel[axis], dtype=np.int32) * windows.dilations[axis]
+        lowest, highest = (-begin, size + end) if with_padding else (0, size)
+        counted = (positions >= lowest) & (positions < highest)
+        counts = counted.sum(1) if static else tf.reduce_sum(tf.cast(counted, tf.int32), 1)
+        # A window that lies outside the image as a whole has the sum 0, and the average 0.
+        counts = np.maximum(counts, 1) if static else tf.maximum(counts, 1)
+        ratio = windows.kernel[axis] / counts
+        shape = [1, *(-1 if other == axis else 1 for other in range(spatial)), 1]
+        factor = factor * (ratio.reshape(shape) if static else tf.reshape(ratio, shape))
+    return tf.cast(factor, dtype)

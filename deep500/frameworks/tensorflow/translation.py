@@ -1,0 +1,164 @@
+"""Programs as TensorFlow graphs: every node's lowering is called once, while a ``tf.function`` is traced."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from deep500.core.errors import Deep500Error, OperatorError
+from deep500.frameworks.tensorflow.layout import (
+    Layout,
+    NodePlan,
+    channels_first_order,
+    channels_last_order,
+    kernel_order,
+    plan_layouts,
+)
+from deep500.frameworks.tensorflow.lowering import lowerings
+from deep500.networks.operator_node import OperatorNode
+from deep500.networks.program import Program
+
+__all__ = ["Translation", "permute"]
+
+
+class Translation:
+    """A program with the lowering and the layout of every node.
+
+    Attributes:
+        program: What is translated.
+    """
+
+    def __init__(self, program: Program, stored: Mapping[str, Layout], constants: Mapping[str, NDArray[Any]]) -> None:
+        """Look up the lowerings and plan the layouts.
+
+        Args:
+            program: What to translate.
+            stored: Layout of the parameters and states that are not held as ONNX declares them.
+            constants: Values of the constants; they become part of the graph.
+
+        Raises:
+            UnsupportedOperatorError: A node has no lowering.
+        """
+        self.program = program
+        self._stored_layouts = stored
+        self._constants = constants
+        self._read = {name for node in program.nodes for name in node.inputs if name} | set(program.outputs)
+        current = dataclasses.replace(program, nodes=tuple(self._with_current_constants(n) for n in program.nodes))
+        plans = plan_layouts(current, [name for name, layout in stored.items() if layout is Layout.KERNEL])
+        self._steps = [(plan, lowerings.find(plan.node)) for plan in plans]
+
+    def trace(self, inputs: Sequence[tf.Tensor], stored: Mapping[str, tf.Variable]) -> Mapping[str, tf.Tensor]:
+        """Add the program's operations to the graph that is being traced.
+
+        Args:
+            inputs: Tensors in the order of ``program.inputs``.
+            stored: Parameters and states by name.
+
+        Returns:
+            The outputs and the next values of the states, by name, in ONNX's layout.
+        """
+        values = _Values()
+        for name, tensor in zip(self.program.inputs, inputs, strict=True):
+            values.put(name, Layout.ONNX, tensor)
+        for name in (*self.program.parameters, *self.program.states):
+            values.put(name, self._stored_layouts.get(name, Layout.ONNX), tf.convert_to_tensor(stored[name]))
+        for name in self.program.constants:
+            values.put(name, Layout.ONNX, tf.constant(self._constants[name]))
+        for plan, lowering in self._steps:
+            self._trace_node(plan, lowering, values)
+        wanted = dict.fromkeys([*self.program.outputs, *self.program.state_updates.values()])
+        return {name: values.get(name, Layout.ONNX) for name in wanted}
+
+    def _trace_node(self, plan: NodePlan, lowering: Any, values: _Values) -> None:
+        node = plan.node
+        arguments = [
+            values.get(name, layout, plan.broadcast_rank) if name else None
+            for name, layout in zip(node.inputs, plan.inputs, strict=True)
+        ]
+        try:
+            # The scope lets TensorFlow's profiler and run-time errors name the node.
+            with tf.name_scope(_scope_name(node)):
+                results = lowering(node, *arguments)
+        except Deep500Error:
+            raise
+        except (TypeError, ValueError, tf.errors.OpError) as error:
+            given = ", ".join("absent" if a is None else f"{a.dtype.name}{a.shape}" for a in arguments)
+            raise OperatorError(f"TensorFlow refuses {node.label} on {given}: {error}") from error
+        results = results if isinstance(results, tuple) else (results,)
+        for name, layout, result in zip(node.outputs, plan.outputs, results, strict=False):
+            if name:
+                values.put(name, layout, result)
+
+    def _with_current_constants(self, node: OperatorNode) -> OperatorNode:
+        """Return the node with the constants as they were fed last."""
+        constants = {i: self._constants.get(node.inputs[i], value) for i, value in node.constants.items()}
+        attributes = node.attributes
+        if node.op_type == "BatchNormalization" and any(name in self._read for name in node.outputs[1:]):
+            # TensorFlow's fused kernel has no gradient through the statistics; the lowering must do without it.
+            attributes = {**attributes, "statistics_are_read": 1}
+        return dataclasses.replace(node, constants=constants, attributes=attributes)
+
+
+class _Values:
+    """The tensors of a trace in the layouts that were asked for; each conversion is made once."""
+
+    def __init__(self) -> None:
+        self._computed: dict[str, tuple[Layout, tf.Tensor]] = {}
+        self._converted: dict[tuple[str, Layout, int | None], tf.Tensor] = {}
+
+    def put(self, name: str, layout: Layout, tensor: tf.Tensor) -> None:
+        """Add a tensor in the layout in which it was computed."""
+        self._computed[name] = layout, tensor
+        self._converted[name, layout, tensor.shape.rank] = tensor
+
+    def get(self, name: str, layout: Layout, rank: int | None = None) -> tf.Tensor:
+        """Return a tensor in a layout, with leading ones in ONNX's layout up to a rank."""
+        own, source = self._computed[name]
+        given = source.shape.rank
+        wanted = given if not rank or not given else max(given, rank)
+        key = (name, layout, wanted)
+        if key not in self._converted:
+            tensor = source
+            if own is Layout.CHANNELS_LAST:
+                tensor = permute(tensor, channels_first_order(given))
+            elif own is Layout.KERNEL:
+                tensor = permute(tensor, _inverse(kernel_order(given)))
+            if wanted != given:
+                tensor = tf.reshape(tensor, tf.concat([[1] * (wanted - given), tf.shape(tensor)], 0))
+            if layout is Layout.CHANNELS_LAST:
+                tensor = permute(tensor, channels_last_order(wanted))
+            elif layout is Layout.KERNEL:
+                tensor = permute(tensor, kernel_order(wanted))
+            self._converted[key] = tensor
+        return self._converted[key]
+
+
+def permute(tensor: tf.Tensor, order: Sequence[int]) -> tf.Tensor:
+    """Return a tensor with its dimensions in another order; by a reshape, which costs nothing, where that is the same.
+
+    Args:
+        tensor: A tensor of known rank.
+        order: The dimension that comes to each place.
+    """
+    sizes = tensor.shape.as_list()
+    moved = [axis for axis in order if sizes[axis] != 1]
+    if moved != sorted(moved):
+        return tf.transpose(tensor, order)
+    unknown = [axis for axis in order if sizes[axis] is None]
+    if len(unknown) > 1 or 0 in sizes:
+        return tf.reshape(tensor, tf.gather(tf.shape(tensor), list(order)))
+    return tf.reshape(tensor, [-1 if sizes[axis] is None else sizes[axis] for axis in order])
+
+
+def _scope_name(node: OperatorNode) -> str:
+    """Return the node's name in the characters that TensorFlow accepts."""
+    return re.sub(r"[^A-Za-z0-9_./-]", "_", node.name).strip("_./-") or node.op_type
+
+
+def _inverse(order: Sequence[int]) -> tuple[int, ...]:
+    return tuple(order.index(axis) for axis in range(len(order)))

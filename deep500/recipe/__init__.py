@@ -1,0 +1,5 @@
+"""Recipes: fixed definitions, mutable definitions and acceptable metrics, and what runs them to a verdict."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

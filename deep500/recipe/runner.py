@@ -1,0 +1,188 @@
+"""Running a recipe to its verdict."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import math
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from deep500._version import __version__
+from deep500.core.errors import RecipeError
+from deep500.core.event import Event
+from deep500.core.requirement import Requirement
+from deep500.frameworks import FRAMEWORKS
+from deep500.measure.metric import TestMetric
+from deep500.recipe.build import Build, build_recipe
+from deep500.recipe.loading import is_loading
+from deep500.recipe.overrides import override_recipe
+from deep500.recipe.recipe import Recipe
+from deep500.recipe.reporter import ConsoleReporter, Reporter, SilentReporter
+from deep500.recipe.result import MetricResult, RecipeResult, check_writable, write_result
+from deep500.training.events.batch_hash import BatchHashEvent
+from deep500.training.statistics import TrainingStatistics
+from deep500.training.trainer import Trainer
+
+__all__ = ["execute_recipe", "run_recipe"]
+
+
+def run_recipe(
+    fixed: Mapping[str, Any],
+    mutable: Mapping[str, Any],
+    metrics: Sequence[tuple[TestMetric | str, float | None]],
+    *,
+    name: str | None = None,
+    changes: Mapping[str, Any] | None = None,
+    framework: str | None = None,
+    seed: int | None = None,
+    device: Any = None,
+    output: str | PathLike[str] | None = None,
+    reporter: Reporter | None = None,
+) -> bool:
+    """Run a recipe, tell the verdict, and return it.
+
+    What is passed is not changed: metrics and events are used as copies.
+
+    Args:
+        fixed: The definitions that may not be changed.
+        mutable: The definitions that may be changed.
+        metrics: Pairs ``(metric, acceptable value)``; ``None`` for a metric that is only reported.
+        name: Name for reports; by default that of the calling file.
+        changes: Other values of mutable keys; see :func:`deep500.recipe.overrides.override_recipe`.
+        framework: Framework that is to run it instead of the recipe's.
+        seed: Seed instead of the recipe's.
+        device: Device instead of the recipe's.
+        output: Path of a result file; see ``deep500/recipe/result.schema.json``.
+        reporter: Who is told; by default the standard output.
+
+    Returns:
+        Whether no metric is worse than acceptable and the training stayed finite.
+
+    Raises:
+        Deep500Error: The recipe is not valid, or what it describes cannot be built or trained.
+
+    Example:
+        >>> run_recipe(FIXED, MUTABLE, METRICS) or exit(1)  # doctest: +SKIP
+    """
+    if is_loading():
+        raise RecipeError("run_recipe was called while the recipe is read; put it under: if __name__ == '__main__'")
+    file = sys._getframe(1).f_globals.get("__file__")
+    name = name or (Path(file).stem if file else "recipe")
+    recipe = Recipe(fixed, mutable, metrics, name=name, path=file)
+    recipe = override_recipe(recipe, changes=changes or {}, framework=framework, seed=seed, device=device)
+    return execute_recipe(recipe, output=output, reporter=reporter or ConsoleReporter()).passed
+
+
+def execute_recipe(
+    recipe: Recipe, *, output: str | PathLike[str] | None = None, reporter: Reporter | None = None
+) -> RecipeResult:
+    """Run a recipe and return all that was found.
+
+    When the training is interrupted (Ctrl-C) or fails, the result so far is reported and written, marked as incomplete,
+    before the exception goes on.
+
+    Args:
+        recipe: The recipe.
+        output: Path of a result file. That it can be written is checked before anything runs.
+        reporter: Who is told; by default nobody.
+
+    Raises:
+        Deep500Error: What the recipe describes cannot be built or trained, or the result cannot be written.
+    """
+    reporter = reporter or SilentReporter()
+    if output is not None:
+        check_writable(output)
+        if recipe.path is not None and Path(output).resolve() == Path(recipe.path).resolve():
+            raise RecipeError(f"The result cannot be written to {output}: that is the recipe itself.")
+    build = build_recipe(recipe)
+    metrics = [(metric.fresh(), acceptable) for metric, acceptable in recipe.metrics]
+    result = _new_result(recipe, build)
+    trainer = Trainer(build.train_sampler, build.validation_sampler, build.executor, build.optimizer, build.output)
+    batches = BatchHashEvent()
+    own = [metric for metric, _ in metrics if isinstance(metric, Event)]
+    events = [*reporter.events(recipe["epochs"]), *build.events, batches, *own]
+    reporter.started(result)
+    try:
+        statistics = _train(trainer, recipe["epochs"], events, [metric for metric, _ in metrics])
+        result.failure = _divergence(statistics)
+        result.metrics = [_measure(metric, acceptable, trainer, statistics) for metric, acceptable in metrics]
+        result.complete = True
+    except BaseException as error:
+        result.failure = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        result.ended = _now()
+        result.first_epoch_batches_hash = batches.digest if batches.complete else None
+        result.statistics = trainer.statistics.to_dict() if trainer.statistics else {}
+        if not result.metrics:
+            result.metrics = [_unmeasured(metric, acceptable) for metric, acceptable in metrics]
+        # The file first: whoever reads the verdict finds it written.
+        if output is not None:
+            write_result(result, output)
+        reporter.finished(result)
+    return result
+
+
+def _train(trainer: Trainer, epochs: int, events: Sequence[Event], metrics: Sequence[TestMetric]) -> TrainingStatistics:
+    """Train between the metrics' begin and end. A training is one run: metrics' own reruns do not apply to it."""
+    for metric in metrics:
+        metric.begin(trainer if metric.requires_inputs else None)
+    statistics = trainer.run_loop(epochs, events)
+    for metric in reversed(metrics):
+        metric.end(statistics if metric.requires_outputs else None)
+    return statistics
+
+
+def _measure(metric: TestMetric, acceptable: float | None, trainer: Trainer, outputs: Any) -> MetricResult:
+    value = float(metric.measure(trainer, outputs))
+    passed = None if acceptable is None else metric.accepts(value, acceptable)
+    margin = None if acceptable is None else metric.margin(value, acceptable)
+    return MetricResult(metric.name, value, metric.unit, metric.direction.value, acceptable, margin, passed)
+
+
+def _unmeasured(metric: TestMetric, acceptable: float | None) -> MetricResult:
+    passed = None if acceptable is None else False
+    return MetricResult(metric.name, None, metric.unit, metric.direction.value, acceptable, None, passed)
+
+
+def _divergence(statistics: TrainingStatistics) -> str | None:
+    """Return what to say of a training whose loss stopped being a finite number."""
+    for record in statistics.epochs:
+        for step, loss in enumerate(record.training.step_losses if record.training else ()):
+            if not math.isfinite(loss):
+                return f"The training diverged: the loss is {loss} in epoch {record.epoch + 1}, step {step + 1}."
+        if record.test is not None and record.test.loss is not None and not math.isfinite(record.test.loss):
+            return f"The training diverged: the test loss is {record.test.loss} after epoch {record.epoch + 1}."
+    return None
+
+
+def _new_result(recipe: Recipe, build: Build) -> RecipeResult:
+    framework = build.executor.framework
+    requirement = getattr(FRAMEWORKS.get(framework), "REQUIREMENT", None) if framework in FRAMEWORKS else None
+    version = requirement.version() if isinstance(requirement, Requirement) else "unavailable"
+    return RecipeResult(
+        recipe={"name": recipe.name, "path": recipe.path},
+        **recipe.description,
+        configuration_hash=recipe.configuration_hash,
+        framework={"name": framework, "version": version},
+        device=str(build.executor.device),
+        seeds=build.seeds,
+        initial_weights_hash=build.executor.network.weights_hash(),
+        versions={
+            "deep500": __version__,
+            "python": platform.python_version(),
+            "numpy": importlib.metadata.version("numpy"),
+            "onnx": importlib.metadata.version("onnx"),
+            framework: version,
+        },
+        started=_now(),
+    )
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")

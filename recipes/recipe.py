@@ -1,0 +1,5 @@
+"""What every recipe imports."""
+
+from deep500.recipe import run_recipe
+
+__all__ = ["run_recipe"]

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from deep500.recipe.reporter import ConsoleReporter, SilentReporter
+from deep500.recipe.result import MetricResult
+from tests.unit.recipe.test_result import result
+
+
+def told(*, quiet: bool = False, **changes: Any) -> list[str]:
+    stream = io.StringIO()
+    reporter = ConsoleReporter(quiet=quiet, stream=stream)
+    reporter.started(result(**changes))
+    reporter.finished(result(**changes))
+    return stream.getvalue().splitlines()
+
+
+def test_verdict_is_told_line_by_line() -> None:
+    metrics = [
+        MetricResult("TestAccuracy", 98.25, "%", "higher", 97.0, 1.25, True),
+        MetricResult("Time", 12.5, "s", "lower", 10.0, -2.5, False),
+        MetricResult("Loss", 0.5, "", "lower", None, None, None),
+    ]
+
+    assert told(metrics=metrics, recipe={"name": "small", "path": "dir/[red]small.py"}) == [
+        "Recipe small (dir/[red]small.py)",
+        "reference 2 on cpu, seed 0, configuration 000000000000",
+        "",
+        "metric        value    acceptable  margin",
+        "TestAccuracy  98.25 %  >= 97 %     +1.25 %  PASSED",
+        "Time          12.5 s   <= 10 s     -2.5 s   FAILED",
+        "Loss          0.5                           reported",
+        "FAILED",
+    ]
+
+
+def test_quiet_tells_the_verdict_only() -> None:
+    assert told(quiet=True) == [
+        "metric    value  acceptable  margin",
+        "Accuracy  98 %   >= 97 %     +1 %    PASSED",
+        "PASSED",
+    ]
+
+
+def test_divergence_is_told() -> None:
+    assert told(failure="The training diverged: the loss is nan.")[-2:] == [
+        "The training diverged: the loss is nan.",
+        "FAILED",
+    ]
+
+
+def test_incomplete_run_is_told() -> None:
+    assert told(complete=False, failure="interrupted")[-2:] == ["interrupted", "FAILED (incomplete)"]
+
+
+def test_long_lines_are_not_broken() -> None:
+    path = "/".join(["a_long_folder_name"] * 20)
+
+    assert told(recipe={"name": "small", "path": path})[0] == f"Recipe small ({path})"
+
+
+def test_progress_is_shown_unless_quiet() -> None:
+    assert [type(event).__name__ for event in ConsoleReporter().events(3)] == ["TerminalBarEvent"]
+    assert not ConsoleReporter(quiet=True).events(3)
+
+
+def test_silent_reporter_tells_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+    reporter = SilentReporter()
+    reporter.started(result())
+    reporter.finished(result())
+
+    assert not reporter.events(3)
+    assert capsys.readouterr() == ("", "")

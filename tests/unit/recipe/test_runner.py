@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+import copy
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deep500.core.errors import RecipeError, TrainingError
+from deep500.measure.metric import Direction
+from deep500.measure.metrics.wallclock_time import WallclockTime
+from deep500.recipe.describe import describe
+from deep500.recipe.recipe import Recipe
+from deep500.recipe.reporter import ConsoleReporter, SilentReporter
+from deep500.recipe.result import RecipeResult
+from deep500.recipe.runner import execute_recipe, run_recipe
+from deep500.training.events.progress_bar import TerminalBarEvent
+from deep500.training.metrics.test_accuracy import TestAccuracy
+from deep500.training.metrics.training_accuracy import TrainingAccuracy
+from deep500.training.training_event import RunnerEvent, StopTraining
+from tests.unit.recipe.support import Constant, run_python, small_parts, write_recipe
+from tests.unit.recipe.test_result import check
+
+LOW, HIGH = Direction.LOWER, Direction.HIGHER
+
+
+class Raising(RunnerEvent):
+    """Raises after the first epoch."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def after_epoch(self, epoch: int, runner: Any, training_stats: Any) -> None:
+        raise self.error
+
+
+class Counting(RunnerEvent):
+    """Counts epochs in itself and in a list that all copies share by name only."""
+
+    total = 0
+
+    def __init__(self) -> None:
+        self.epochs: list[int] = []
+
+    def after_epoch(self, epoch: int, runner: Any, training_stats: Any) -> None:
+        self.epochs.append(epoch)
+        Counting.total += 1
+
+
+class Locked(RunnerEvent):
+    """Cannot be copied."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+def execute(metrics: Any = None, output: Any = None, **changes: Any) -> RecipeResult:
+    return execute_recipe(Recipe(*small_parts(**changes), metrics or [(TestAccuracy(), 0.0)]), output=output)
+
+
+def test_recipe_that_learns_passes() -> None:
+    result = execute([(TestAccuracy(), 90.0), (TrainingAccuracy(), None), (WallclockTime(), 60.0)], epochs=8)
+
+    assert result.passed
+    assert [m.passed for m in result.metrics] == [True, None, True]
+    assert [m.name for m in result.metrics] == ["TestAccuracy", "TrainingAccuracy", "WallclockTime"]
+    assert result.metrics[0].margin == result.metrics[0].value - 90.0
+    assert len(result.statistics["epochs"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("value", "direction", "acceptable", "passed", "margin"),
+    [
+        (2.0, HIGH, 1.0, True, 1.0),
+        (1.0, HIGH, 1.0, True, 0.0),
+        (0.5, HIGH, 1.0, False, -0.5),
+        (0.5, LOW, 1.0, True, 0.5),
+        (1.0, LOW, 1.0, True, 0.0),
+        (2.0, LOW, 1.0, False, -1.0),
+        (float("inf"), LOW, 1.0, False, float("-inf")),
+    ],
+)
+def test_metric_decides_in_its_direction(
+    value: float, direction: Direction, acceptable: float, passed: bool, margin: float
+) -> None:
+    result = execute([(Constant(value, direction), acceptable), (Constant(0.0), None)])
+
+    assert result.passed is passed
+    assert (result.metrics[0].passed, result.metrics[0].margin) == (passed, margin)
+    assert (result.metrics[0].direction, result.metrics[1].passed) == (direction.value, None)
+
+
+@pytest.mark.parametrize("direction", [LOW, HIGH])
+def test_metric_that_is_no_number_fails(direction: Direction) -> None:
+    result = execute([(Constant(float("nan"), direction), 1.0)])
+
+    assert not result.passed
+    assert result.to_dict()["metrics"][0]["value"] == "nan"
+
+
+def test_one_unacceptable_metric_of_several_fails() -> None:
+    assert not execute([(Constant(2.0), 1.0), (Constant(0.0), 1.0)]).passed
+
+
+def test_divergence_fails_whatever_the_metrics_say() -> None:
+    with np.errstate(all="ignore"):
+        result = execute([(Constant(2.0), 1.0)], optimizer_kwargs={"learning_rate": 1e30}, epochs=3)
+
+    assert result.metrics[0].passed
+    assert not result.passed
+    assert result.failure is not None
+    assert "The training diverged: the loss is" in result.failure
+
+
+def test_what_was_passed_is_unchanged() -> None:
+    accuracy, constant, event = TestAccuracy(), Constant(1.0), Counting()
+    fixed, mutable = small_parts(events=[event, TerminalBarEvent(), "batch_hash"], executor_kwargs={"events": []})
+    metrics = [(accuracy, 0.0), (constant, 1.0), (accuracy, None)]
+    parts = [fixed, mutable, metrics]
+    before, objects = describe(parts), [copy.copy(part) for part in parts]
+    counted = Counting.total
+
+    assert run_recipe(fixed, mutable, metrics, reporter=SilentReporter())
+    assert run_recipe(fixed, mutable, metrics, seed=1, changes={"batch_size": 4}, reporter=SilentReporter())
+
+    assert describe(parts) == before
+    assert parts == objects
+    assert (event.epochs, constant.calls) == ([], [])
+    assert Counting.total == counted + 4
+
+
+def test_class_of_an_event_that_cannot_be_copied_runs() -> None:
+    assert execute(events=[Locked]).complete
+
+
+def test_same_recipe_gives_the_same_result(tmp_path: Path) -> None:
+    contents = []
+    for _ in range(2):
+        execute(output=tmp_path / "result.json", train_sampler="shuffle")
+        contents.append(json.loads((tmp_path / "result.json").read_text()))
+        for key in ("started", "ended"):
+            del contents[-1][key]
+        contents[-1]["statistics"] = [
+            (epoch["training"]["loss"], epoch["test"]["loss"]) for epoch in contents[-1]["statistics"]["epochs"]
+        ]
+
+    assert contents[0] == contents[1]
+    assert list(tmp_path.iterdir()) == [tmp_path / "result.json"]
+
+
+def test_seed_changes_weights_and_order() -> None:
+    one, other = execute(seed=0), execute(seed=1)
+
+    assert one.initial_weights_hash != other.initial_weights_hash
+    assert one.first_epoch_batches_hash != other.first_epoch_batches_hash
+    assert one.configuration_hash != other.configuration_hash
+
+
+def test_result_file_keeps_its_schema(tmp_path: Path) -> None:
+    execute(
+        output=tmp_path / "r.json", seed=3, events=["batch_hash"], optimizer_kwargs={"gradient_modifier": lambda g: g}
+    )
+    content = json.loads((tmp_path / "r.json").read_text())
+
+    check(content)
+    assert content["complete"] is content["passed"] is True
+    assert content["seeds"] == {"recipe": 3, "initialisation": 3, "train_sampler": 3, "validation_sampler": 3}
+    assert content["framework"]["name"] == "reference"
+    assert len(content["first_epoch_batches_hash"]) == 64
+    assert len(content["statistics"]["epochs"]) == 2
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), TrainingError("it broke"), RuntimeError("it fell")])
+def test_run_that_ends_early_is_marked_incomplete(tmp_path: Path, error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        execute(output=tmp_path / "r.json", events=[Raising(error)])
+    content = json.loads((tmp_path / "r.json").read_text())
+
+    check(content)
+    assert content["complete"] is content["passed"] is False
+    assert len(content["statistics"]["epochs"]) == 1
+    assert content["metrics"][0]["value"] is None
+    expected = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
+    assert content["failure"] == expected
+    assert list(tmp_path.iterdir()) == [tmp_path / "r.json"]
+
+
+def test_event_may_stop_the_training() -> None:
+    result = execute([(TestAccuracy(), 0.0)], events=[Raising(StopTraining())])
+
+    assert result.passed
+    assert result.statistics["outcome"] == "stopped"
+
+
+def test_unwritable_output_is_found_out_before_anything_is_built(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"cannot be written to .*No such file"):
+        execute(output=tmp_path / "none" / "r.json", dataset=lambda: pytest.fail("the data were loaded"))
+
+
+def test_verdict_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    fixed, mutable = small_parts()
+
+    assert run_recipe(fixed, mutable, [(Constant(1.0), 2.0)]) is False
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Recipe test_runner (")
+    assert lines[-2:] == ["Constant  1 u    >= 2 u      -1 u    FAILED", "FAILED"]
+
+
+def test_framework_of_the_caller_is_used() -> None:
+    fixed, mutable = small_parts(executor="tensorflow")
+
+    assert run_recipe(fixed, mutable, [(TestAccuracy(), 0.0)], framework="reference", reporter=SilentReporter())
+
+
+def test_recipe_is_named_for_the_callers_file_unless_it_has_a_name() -> None:
+    names = []
+
+    class Noting(SilentReporter):
+        def started(self, result: RecipeResult) -> None:
+            names.append((result.recipe["name"], result.recipe["path"]))
+
+    fixed, mutable = small_parts()
+    run_recipe(fixed, mutable, [(Constant(1.0), None)], reporter=Noting())
+    run_recipe(fixed, mutable, [(Constant(1.0), None)], reporter=Noting(), name="mine")
+
+    assert names == [("test_runner", __file__), ("mine", __file__)]
+
+
+PYTORCH = '''
+""" A recipe as in the founding document, with weight decay of its own. """
+
+import deep500 as d5
+from recipes.recipe import run_recipe
+
+# Using PyTorch as the framework
+import deep500.frameworks.pytorch as d5fw
+
+DECAY = 1e-4
+
+# Fixed Components
+FIXED = {{
+    'model': 'mlp',
+    'model_kwargs': dict(hidden=(32,)),
+    'dataset': 'digits',
+    'train_sampler': d5.ShuffleSampler,
+    'epochs': 3
+}}
+
+# Mutable Components
+MUTABLE = {{
+    'batch_size': 64,
+    'executor': d5fw.from_model,
+    'executor_kwargs': dict(device=d5.CPUDevice()),
+    'optimizer': d5fw.MomentumOptimizer,
+    'optimizer_args': (0.1, 0.9),
+    'optimizer_kwargs': dict(gradient_modifier=lambda gradient, parameter: gradient + DECAY * parameter),
+}}
+
+# Acceptable Metrics
+METRICS = [
+    (d5.TestAccuracy(), 80.0)
+]
+
+
+if __name__ == '__main__':
+    run_recipe(FIXED, MUTABLE, METRICS) or exit(1)
+'''
+
+
+def test_script_of_the_founding_document_passes(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    write_recipe(tmp_path, text=PYTORCH)
+
+    result = run_python("mine.py", cwd=tmp_path, OMP_NUM_THREADS="1")
+
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[0] == f"Recipe mine ({tmp_path / 'mine.py'})"
+    assert result.stdout.splitlines()[-1] == "PASSED"
+
+
+def test_script_that_fails_exits_with_1(tmp_path: Path) -> None:
+    write_recipe(tmp_path, metrics="(d5.TestAccuracy(), 100.1)")
+
+    result = run_python("mine.py", cwd=tmp_path)
+
+    assert result.returncode == 1, result.stderr
+    assert result.stdout.splitlines()[-1] == "FAILED"
+
+
+def test_console_reporter_keeps_the_protocol() -> None:
+    from deep500.recipe.reporter import Reporter
+
+    reporters: list[Reporter] = [ConsoleReporter(), SilentReporter()]
+
+    assert all(callable(reporter.finished) for reporter in reporters)
