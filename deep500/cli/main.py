@@ -8,6 +8,7 @@ code  meaning
 2     the user's mistake, told in one line on the standard error
 70    a fault of Deep500 itself, shown with its traceback (``EX_SOFTWARE`` of ``sysexits.h``)
 130   interrupted with Ctrl-C; a result file that was asked for is written and marked as incomplete
+141   whoever read the output left before its end (``deep500 list operators | head -1``)
 ====  ==================================================================================================
 """
 
@@ -26,7 +27,7 @@ from deep500.core.errors import Deep500Error
 
 __all__ = ["app", "main", "run_command"]
 
-PASSED, FAILED, MISTAKE, FAULT, INTERRUPTED = 0, 1, 2, 70, 130
+PASSED, FAILED, MISTAKE, FAULT, INTERRUPTED, UNREAD = 0, 1, 2, 70, 130, 141
 
 #: The parser's errors, wherever this version of Typer keeps them (in itself or in click).
 _PARSER_ERRORS = tuple(c for c in typer.BadParameter.__mro__ if issubclass(c, Exception) and c is not Exception)
@@ -83,6 +84,8 @@ def run_command(arguments: Sequence[str]) -> int:
         return MISTAKE
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
+    except SystemExit:  # Typer's answer to a closed pipe, with code 1, which here is a recipe that FAILED
+        return UNREAD
     except Exception:  # noqa: BLE001, RUF100 - the last resort: told in full, with an exit code of its own
         traceback.print_exc()
         print_error("this is a fault of Deep500, not of what you typed; please report it with the lines above.")
@@ -130,7 +133,7 @@ def run(
         result = execute_recipe(loaded, output=output, reporter=ConsoleReporter(quiet=quiet))
     except Deep500Error:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         line = _line_in(loaded.path, error)
         if line is None:
             raise

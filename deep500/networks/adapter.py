@@ -17,8 +17,8 @@ def attach_adapter(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` of an adapter's package.
 
-    The names of its ``.pyi`` file are imported when they are first used; using one while the framework is missing raises
-    :class:`MissingDependencyError` with the extra to install.
+    The names of its ``.pyi`` file are imported when they are first used; using one while the framework is missing
+    raises :class:`MissingDependencyError` with the extra to install.
 
     Args:
         requirement: The framework.

@@ -62,6 +62,9 @@ def append_loss(model: ir.Model, loss: str | Loss, *, prediction: str | None, la
     """Append a loss to a model in place; see :meth:`deep500.networks.network.Network.append_loss`."""
     graph = model.graph
     found = find_loss(loss)
+    for what, chosen in (("loss", name), ("label", label)):
+        if not isinstance(chosen, str) or not chosen:
+            raise InvalidInputError(f"The {what} cannot be named {chosen!r}; accepted are texts that are not empty.")
     taken = {v.name for v in graph.inputs} | {v.name for n in graph for v in n.outputs} | set(graph.initializers)
     if name in taken:
         raise InvalidInputError(f"The loss cannot be named {name!r}: the network has a tensor of that name already.")

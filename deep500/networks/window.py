@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deep500.core.errors import InvalidNetworkError
 from deep500.networks.operator_node import OperatorNode
-from deep500.operators.library._windows import WindowAttributes
+from deep500.operators.windows import WindowAttributes
 
 __all__ = ["Window", "read_window"]
 

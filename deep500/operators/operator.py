@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 __all__ = ["Array", "Operator", "OptionalArray"]
 
 Array = NDArray[Any]
-OptionalArray = Optional[NDArray[Any]]
+OptionalArray = NDArray[Any] | None
 
 
 class Operator(abc.ABC):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -14,13 +16,14 @@ FRAMEWORK_NAMES = [name for name in FRAMEWORKS.names() if FRAMEWORKS.get(name).R
 STEPS = 20
 BATCH_SIZE = 64
 
-# Rounding alone keeps 20 float32 losses within 1e-6. What parts frameworks is a ReLU whose input lies within rounding of
-# zero: it opens in one framework and not in another, and the step after that moves the loss by learning rate times the
-# unit's gradient. Digits have wide empty margins, where thousands of units of ResNet share one value and open together;
-# hence its smaller learning rate. benchmarks/RESULTS.md has the figures over rates and seeds.
+# Rounding alone keeps 20 float32 losses within 1e-6. What parts frameworks is a ReLU whose input is zero but for
+# rounding: it opens in one framework and not in another, and the step after that moves the loss by learning rate times
+# the unit's gradient. Digits have wide empty margins, where thousands of units of ResNet share one value and open
+# together; hence its smaller learning rate. benchmarks/RESULTS.md has the figures over rates and seeds.
 SETTINGS = {"lenet": ({}, 0.03, 1e-5), "resnet": ({"depth": 8}, 0.003, 1e-4)}
 
 
+@functools.cache
 def run(framework: str, model: str, dtype: str, learning_rate: float, seed: int):
     """Return the losses of the first steps, the hash of the weights before, and that of the batches."""
     train, _ = d5.load_dataset("digits")
@@ -78,5 +81,5 @@ def test_a_planted_difference_is_seen(monkeypatch):
         "__init__",
         lambda self, **attributes: create(self, **{**attributes, "epsilon": 1.1 * attributes.get("epsilon", 1e-5)}),
     )
-    changed = run("reference", "resnet", "float64", 0.1, 0)[0]
+    changed = run.__wrapped__("reference", "resnet", "float64", 0.1, 0)[0]
     assert not np.allclose(changed, original, rtol=1e-10)

@@ -220,7 +220,7 @@ def test_tensors_are_fetched_and_fed_by_name(adapter):
         np.testing.assert_array_equal(executor.network.fetch_tensors([name])[0], value)
     outputs = executor.inference(batch())
     np.testing.assert_array_equal(executor.network.fetch_tensors(["output"])[0], np.asarray(outputs["output"]))
-    with pytest.raises(UnknownNameError, match="Did you mean 'fc1.weight'"):
+    with pytest.raises(UnknownNameError, match=r"Did you mean 'fc1\.weight'"):
         executor.network.fetch_tensors(["fc1.wieght"])
     with pytest.raises(UnknownNameError, match="no parameter or state named 'nothing'"):
         executor.network.feed_tensor("nothing", np.zeros(3))
@@ -234,7 +234,7 @@ def test_gradients_before_backpropagation_are_an_error(adapter):
     executor = adapter.from_model(make("mlp"))
     with pytest.raises(UnknownNameError, match="was not computed yet"):
         executor.network.gradient("loss")
-    with pytest.raises(UnknownNameError, match="no output named 'lss'.* Did you mean 'loss'"):
+    with pytest.raises(UnknownNameError, match=r"no output named 'lss'.* Did you mean 'loss'"):
         executor.network.gradient("lss")
     with pytest.raises(UnknownNameError, match="no output named 'lss'"):
         executor.inference_and_backprop(batch(), "lss")
@@ -248,7 +248,7 @@ def test_an_update_rule_that_returns_nonsense_is_named(adapter, result):
         def update_rule(self, grad, old_param, param_name):
             return result
 
-    with pytest.raises(TrainingError, match="parameter 'layers.0.weight'"):
+    with pytest.raises(TrainingError, match=r"parameter 'layers\.0\.weight'"):
         Broken(adapter.from_model(make("mlp"))).step(batch())
 
 

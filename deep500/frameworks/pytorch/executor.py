@@ -13,8 +13,8 @@ from torch import fx
 from deep500.core.device import Device
 from deep500.core.errors import InvalidInputError, TrainingError
 from deep500.core.tensor_descriptor import TensorDescriptor
-from deep500.frameworks.pytorch.device import torch_device
 from deep500.frameworks.pytorch._dtypes import dtype_name, torch_dtype
+from deep500.frameworks.pytorch.device import torch_device
 from deep500.frameworks.pytorch.translation import StoredTensors, translate
 from deep500.networks.executor_event import ExecutorEvent
 from deep500.networks.graph_executor import GraphExecutor, NetworkSource, UpdateRule

@@ -7,7 +7,6 @@ only PyTorch's own calls run. ``torch.compile``, ``torch.export``, hooks and pro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import fx
@@ -96,8 +95,7 @@ def translate(program: Program, stored: StoredTensors) -> fx.GraphModule:
     graph.output(tuple(values[name].node for name in returned))
     _drop_unused(graph)
     root = _attribute_holder(used)
-    module = fx.GraphModule(root, graph, class_name="Deep500Program")
-    return module
+    return fx.GraphModule(root, graph, class_name="Deep500Program")
 
 
 def _drop_unused(graph: fx.Graph) -> None:
@@ -115,4 +113,3 @@ def _attribute_holder(tensors: Mapping[str, torch.Tensor]) -> torch.nn.Module:
         else:
             holder.register_buffer(attribute, tensor)
     return holder
-

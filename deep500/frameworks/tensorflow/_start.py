@@ -23,7 +23,7 @@ def start_quietly() -> None:
     if "tensorflow" in sys.modules:
         return
     if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
-        import tensorflow as tf  # noqa: F401
+        import tensorflow as tf
 
         return
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"

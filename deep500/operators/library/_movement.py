@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from deep500.operators.library._tensors import is_float, returned
-from deep500.operators.operator import Array, Operator, OptionalArray
+from deep500.operators.operator import Operator, OptionalArray
 
 __all__ = ["ReshapingOperator"]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from deep500.operators.library import _attributes as attributes
+from deep500.operators import attributes
 from deep500.operators.library._tensors import (
     as_axes,
     check_dtypes,

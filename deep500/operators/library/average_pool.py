@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from deep500.core.errors import OperatorError
-from deep500.operators.library import _attributes as attributes
+from deep500.operators import attributes
 from deep500.operators.library._tensors import check_dtypes, compute_dtype, present, returned, take_inputs
-from deep500.operators.library._windows import WindowAttributes, Windows, padded, unpadded
+from deep500.operators.library._windows import padded, unpadded
 from deep500.operators.operator import Array, Operator, OptionalArray
+from deep500.operators.windows import WindowAttributes, Windows
 
 __all__ = ["AveragePool"]
 

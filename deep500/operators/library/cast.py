@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 
 from deep500.core.errors import OperatorError
-from deep500.operators.library import _attributes as attributes
+from deep500.operators import attributes
 from deep500.operators.library._tensors import is_float, present, returned, take_inputs
 from deep500.operators.operator import Array, Operator, OptionalArray
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from deep500.core.errors import OperatorError
-from deep500.operators.library import _attributes as attributes
+from deep500.operators import attributes
 from deep500.operators.library._movement import ReshapingOperator
 from deep500.operators.library._tensors import present, take_inputs
 from deep500.operators.operator import Array, OptionalArray

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from deep500.core.errors import OperatorError
-from deep500.operators.library import _attributes as attributes
+from deep500.operators import attributes
 from deep500.operators.library._broadcast import broadcast_shape, unbroadcast
 from deep500.operators.library._tensors import check_dtypes, compute_dtype, is_float, present, returned, take_inputs
 from deep500.operators.operator import Array, Operator, OptionalArray

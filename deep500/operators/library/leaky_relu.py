@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deep500.operators.library import _attributes as attributes
+from deep500.operators import attributes
 from deep500.operators.library._elementwise import UnaryOperator
 from deep500.operators.operator import Array
 

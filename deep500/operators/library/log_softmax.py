@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from deep500.operators.library import _attributes as attributes
+from deep500.operators import attributes
 from deep500.operators.library._softmax import log_softmax
 from deep500.operators.library._tensors import (
     check_dtypes,

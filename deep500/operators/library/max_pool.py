@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from deep500.core.errors import OperatorError
-from deep500.operators.library import _attributes as attributes
+from deep500.operators import attributes
 from deep500.operators.library._tensors import compute_dtype, is_float, present, returned, take_inputs
-from deep500.operators.library._windows import WindowAttributes, Windows, padded
+from deep500.operators.library._windows import padded
 from deep500.operators.operator import Array, Operator, OptionalArray
+from deep500.operators.windows import WindowAttributes, Windows
 
 __all__ = ["MaxPool"]
 

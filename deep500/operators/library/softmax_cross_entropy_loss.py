@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deep500.core.errors import OperatorError
-from deep500.operators.library import _attributes as attributes
+from deep500.operators import attributes
 from deep500.operators.library._softmax import log_softmax
 from deep500.operators.library._tensors import check_dtypes, compute_dtype, present, returned, take_inputs
 from deep500.operators.operator import Array, Operator, OptionalArray

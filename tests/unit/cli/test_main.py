@@ -15,8 +15,7 @@ from deep500._version import __version__
 from deep500.cli import main
 from deep500.cli.main import run_command
 from deep500.core.requirement import Requirement
-from tests.unit.recipe.support import environment, run_python, write_recipe
-from tests.unit.recipe.test_result import check
+from tests.unit.recipe.support import check_schema, environment, run_python, write_recipe
 
 Capture = pytest.CaptureFixture[str]
 
@@ -51,7 +50,6 @@ def test_options_reach_the_run(tmp_path: Path, capsys: Capture) -> None:
     assert run_command(["run", str(path), *options, "--framework", "reference", "--output", str(output)]) == 0
 
     content = json.loads(output.read_text())
-    check(content)
     assert content["mutable"]["batch_size"] == 16
     assert content["mutable"]["optimizer"] == "adam"
     assert content["mutable"]["optimizer_kwargs"] == {"learning_rate": 0.01}
@@ -59,6 +57,7 @@ def test_options_reach_the_run(tmp_path: Path, capsys: Capture) -> None:
     assert content["recipe"] == {"name": "mine", "path": str(path)}
     assert capsys.readouterr().out.splitlines()[-1] == f"The result is in {output}"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.py", "result.json"]
+    check_schema(content)
 
 
 @pytest.mark.parametrize(
@@ -157,6 +156,28 @@ def test_error_in_the_recipes_own_code_is_the_users(tmp_path: Path, capsys: Capt
     assert json.loads((tmp_path / "r.json").read_text())["complete"] is False
 
 
+def test_recipe_that_exits_in_mid_training_has_not_passed(tmp_path: Path, capsys: Capture) -> None:
+    path = write_recipe(tmp_path)
+    path.write_text(path.read_text().replace("momentum=0.9)", "momentum=0.9, gradient_modifier=lambda g: exit(0))"))
+
+    assert run_command(["run", str(path)]) == 2
+    assert capsys.readouterr().err == f"Error: {path}:16: SystemExit: 0\n"
+
+
+def test_closed_pipe_is_no_verdict(tmp_path: Path) -> None:
+    command = [sys.executable, "-u", "-m", "deep500", "list", "operators"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    error = process.stderr.read()
+
+    assert (process.wait(60), error) == (141, "")
+    process.stderr.close()
+
+
 def test_fault_of_deep500_is_told_apart(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     from deep500.recipe import runner
 
@@ -188,9 +209,9 @@ def test_list(capsys: Capture) -> None:
 
 
 def test_exit_codes_are_those_of_the_documentation() -> None:
-    codes = [line.split()[0] for line in (main.__doc__ or "").splitlines() if line[:1].isdigit()]
+    codes = [int(line.split()[0]) for line in (main.__doc__ or "").splitlines() if line[:1].isdigit()]
 
-    assert codes == [str(code) for code in (main.PASSED, main.FAILED, main.MISTAKE, main.FAULT, main.INTERRUPTED)]
+    assert codes == [main.PASSED, main.FAILED, main.MISTAKE, main.FAULT, main.INTERRUPTED, main.UNREAD]
 
 
 def test_module_is_the_command(tmp_path: Path) -> None:
@@ -242,7 +263,6 @@ def test_ctrl_c_leaves_a_result_marked_incomplete(tmp_path: Path, script: bool) 
         process.kill()
 
     content = json.loads(output.read_text())
-    check(content)
     assert content["complete"] is False
     assert content["failure"] == "interrupted"
     assert content["statistics"]["outcome"] == "interrupted"
@@ -254,3 +274,4 @@ def test_ctrl_c_leaves_a_result_marked_incomplete(tmp_path: Path, script: bool) 
         assert process.returncode == -signal.SIGINT
     else:
         assert (process.returncode, error) == (130, "")
+    check_schema(content)

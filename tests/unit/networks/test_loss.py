@@ -123,10 +123,12 @@ def test_an_input_may_be_the_label() -> None:
         ({"prediction": "a", "name": "x"}, "The loss cannot be named 'x'"),
         ({"prediction": "a", "label": "b"}, "The label cannot be named 'b'"),
         ({"prediction": "a", "label": "x"}, "Input 'x' is float32[N, 4]; as a label of this loss it must be int64[N]"),
+        ({"prediction": "a", "name": ""}, "The loss cannot be named ''"),
+        ({"prediction": "a", "label": None}, "The label cannot be named None"),
         ({"prediction": "a", "label": "both", "name": "both"}, "Loss and label cannot both be named 'both'"),
     ],
 )
-def test_refused_loss_leaves_the_network_as_it_was(arguments: dict[str, str], message: str) -> None:
+def test_refused_loss_leaves_the_network_as_it_was(arguments: dict[str, Any], message: str) -> None:
     network = two_outputs()
     before = network.to_proto()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from deep500.datasets.numpy_dataset import NumpyDataset
 from deep500.measure.metric import Direction, TestMetric
+from deep500.recipe.result import SCHEMA_FILE, MetricResult, RecipeResult
 from deep500.training.optimizers.momentum import MomentumOptimizer
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -70,6 +73,34 @@ def small_parts(**changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         {key: value for key, value in fixed.items() if key not in changes},
         {key: value for key, value in mutable.items() if value is not None},
     )
+
+
+def result(**changes: Any) -> RecipeResult:
+    values: dict[str, Any] = {
+        "recipe": {"name": "small", "path": None},
+        "fixed": {"epochs": 1},
+        "mutable": {"seed": 0},
+        "configuration_hash": "0" * 64,
+        "framework": {"name": "reference", "version": "2"},
+        "device": "cpu",
+        "seeds": {"recipe": 0, "initialisation": None, "train_sampler": 0, "validation_sampler": 0},
+        "initial_weights_hash": "1" * 64,
+        "versions": {"deep500": "1", "python": "3", "numpy": "2", "onnx": "1"},
+        "started": "2026-01-01T00:00:00.000+00:00",
+        "ended": "2026-01-01T00:00:01.000+00:00",
+        "metrics": [MetricResult("Accuracy", 98.0, "%", "higher", 97.0, 1.0, True)],
+        "complete": True,
+        **changes,
+    }
+    return RecipeResult(**values)
+
+
+def check_schema(content: Any) -> None:
+    """Check the content of a result file; where the validator is not installed, skip the test from here on."""
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(SCHEMA_FILE.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(content)
 
 
 RECIPE = """

@@ -2,13 +2,23 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-import recipes
 from deep500.core.errors import RecipeError
 from deep500.recipe.loading import is_loading, load_recipe
 from tests.unit.recipe.support import RECIPE, run_python, write_recipe
+
+
+class HidingRecipes:
+    """A finder that does not find the package of recipes, as where it is not installed."""
+
+    def __init__(self, finder: Any) -> None:
+        self.finder = finder
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        return None if name.partition(".")[0] == "recipes" else self.finder.find_spec(name, path, target)
 
 
 def refused(path: Path | str, message: str) -> str:
@@ -99,9 +109,7 @@ def test_folder_is_refused(tmp_path: Path) -> None:
 def test_run_recipe_is_there_where_no_recipes_are_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "recipes"]:
         monkeypatch.delitem(sys.modules, name)
-    project = Path(recipes.__file__).parents[1]
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if Path(entry or ".").resolve() != project])
-    monkeypatch.setattr(sys, "path_importer_cache", {})
+    monkeypatch.setattr(sys, "meta_path", [HidingRecipes(finder) for finder in sys.meta_path])
 
     recipe = load_recipe(write_recipe(tmp_path))
 

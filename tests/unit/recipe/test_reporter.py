@@ -7,7 +7,7 @@ import pytest
 
 from deep500.recipe.reporter import ConsoleReporter, SilentReporter
 from deep500.recipe.result import MetricResult
-from tests.unit.recipe.test_result import result
+from tests.unit.recipe.support import result
 
 
 def told(*, quiet: bool = False, **changes: Any) -> list[str]:

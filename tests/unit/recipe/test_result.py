@@ -8,35 +8,8 @@ from typing import Any
 import pytest
 
 from deep500.core.errors import RecipeError
-from deep500.recipe.result import SCHEMA_FILE, MetricResult, RecipeResult, check_writable, write_result
-
-jsonschema = pytest.importorskip("jsonschema")
-
-
-def result(**changes: Any) -> RecipeResult:
-    values: dict[str, Any] = {
-        "recipe": {"name": "small", "path": None},
-        "fixed": {"epochs": 1},
-        "mutable": {"seed": 0},
-        "configuration_hash": "0" * 64,
-        "framework": {"name": "reference", "version": "2"},
-        "device": "cpu",
-        "seeds": {"recipe": 0, "initialisation": None, "train_sampler": 0, "validation_sampler": 0},
-        "initial_weights_hash": "1" * 64,
-        "versions": {"deep500": "1", "python": "3", "numpy": "2", "onnx": "1"},
-        "started": "2026-01-01T00:00:00.000+00:00",
-        "ended": "2026-01-01T00:00:01.000+00:00",
-        "metrics": [MetricResult("Accuracy", 98.0, "%", "higher", 97.0, 1.0, True)],
-        "complete": True,
-        **changes,
-    }
-    return RecipeResult(**values)
-
-
-def check(content: Any) -> None:
-    schema = json.loads(SCHEMA_FILE.read_text())
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(content)
+from deep500.recipe.result import MetricResult, check_writable, write_result
+from tests.unit.recipe.support import check_schema, result
 
 
 @pytest.mark.parametrize(
@@ -52,7 +25,7 @@ def check(content: Any) -> None:
 def test_result_keeps_its_schema(tmp_path: Path, changes: dict[str, Any]) -> None:
     write_result(result(**changes), tmp_path / "result.json")
 
-    check(json.loads((tmp_path / "result.json").read_text()))
+    check_schema(json.loads((tmp_path / "result.json").read_text()))
 
 
 @pytest.mark.parametrize(
@@ -69,17 +42,20 @@ def test_result_keeps_its_schema(tmp_path: Path, changes: dict[str, Any]) -> Non
     ids=lambda change: next(iter(change)),
 )
 def test_schema_refuses(change: dict[str, Any]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+
     with pytest.raises(jsonschema.ValidationError):
-        check({**result().to_dict(), **change})
+        check_schema({**result().to_dict(), **change})
 
 
 @pytest.mark.parametrize("key", list(result().to_dict()))
 def test_schema_asks_for_every_key(key: str) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
     content = result().to_dict()
     del content[key]
 
     with pytest.raises(jsonschema.ValidationError, match=key):
-        check(content)
+        check_schema(content)
 
 
 @pytest.mark.parametrize(

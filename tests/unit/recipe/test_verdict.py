@@ -4,7 +4,7 @@ import pytest
 
 from deep500.recipe.result import MetricResult
 from deep500.recipe.verdict import VerdictRow, verdict_rows, verdict_word
-from tests.unit.recipe.test_result import result
+from tests.unit.recipe.support import result
 
 
 @pytest.mark.parametrize(

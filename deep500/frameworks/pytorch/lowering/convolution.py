@@ -20,7 +20,9 @@ def conv(node: OperatorNode, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor |
     kernel = node.input_types[1].shape if len(node.input_types) > 1 and node.input_types[1] is not None else None
     window = read_window(node, None if kernel is None else [int(k or 0) for k in kernel[2:]])
     if window.rank not in CONVOLUTIONS:
-        raise UnsupportedOperatorError(f"PyTorch has no convolution over {window.rank} spatial dimensions ({node.label}).")
+        raise UnsupportedOperatorError(
+            f"PyTorch has no convolution over {window.rank} spatial dimensions ({node.label})."
+        )
     padding = window.pads_begin
     if not window.is_symmetric:
         x = pad_window(x, window, 0.0)

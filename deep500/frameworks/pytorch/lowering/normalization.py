@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from deep500.frameworks.pytorch.lowering import lowerings
 from deep500.frameworks.pytorch._recording import choose
+from deep500.frameworks.pytorch.lowering import lowerings
 from deep500.networks.operator_node import OperatorNode
 
 __all__: list[str] = []

@@ -108,7 +108,8 @@ def _depthwise(x: tf.Tensor, w: tf.Tensor, windows: Windows, padding: Any, group
     height, width = windows.strides
     # The kernel takes equal strides only: their common part is left to it, what remains is cut out.
     common = math.gcd(height, width)
-    if height != width and padding == "SAME":
+    # With explicit padding, TensorFlow 2.21 aborts the process when it fuses the operation with a bias.
+    if padding != "VALID" and (padding != "SAME" or height != width):
         x, padding = pad(x, windows), "VALID"
     kernel = tf.reshape(w, [*w.shape[:2], group, w.shape[-1] // group])
     y = tf.nn.depthwise_conv2d(x, kernel, (1, common, common, 1), padding)

@@ -87,12 +87,13 @@ def check_forward(
 def weighted_sum(model: onnx.ModelProto, output: str = "y0") -> onnx.ModelProto:
     """Append the scalar ``loss``: the sum of an output times fixed random numbers, so that no gradient cancels."""
     shape = [d.dim_value for d in model.graph.output[0].type.tensor_type.shape.dim]
-    weights = random(*shape, seed=99)
     graph = model.graph
+    element_type = graph.output[0].type.tensor_type.elem_type
+    weights = random(*shape, seed=99, dtype=helper.tensor_dtype_to_np_dtype(element_type).name)
     graph.initializer.append(numpy_helper.from_array(weights, "weights"))
     graph.node.append(helper.make_node("Mul", [output, "weights"], ["weighted"], name="weighting"))
     graph.node.append(helper.make_node("ReduceSum", ["weighted"], ["loss"], name="sum", keepdims=0))
-    graph.output.append(helper.make_tensor_value_info("loss", TensorProto.DOUBLE, []))
+    graph.output.append(helper.make_tensor_value_info("loss", element_type, []))
     return model
 
 

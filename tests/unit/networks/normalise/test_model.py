@@ -85,15 +85,22 @@ def test_opset_that_onnx_does_not_know_is_refused() -> None:
         Network.load(relu_model(2, opset=999))
 
 
-def test_model_that_the_converter_refuses() -> None:
+def test_operator_that_is_no_more_becomes_its_successor() -> None:
     node = helper.make_node("Upsample", ["x"], ["y"], scales=[1.0, 1.0, 2.0, 2.0], mode="nearest")
     proto = make_model([node], [value("x", 1, 1, 2, 2)], [value("y", 1, 1, 4, 4)], opset=7, ir_version=3)
-    try:
-        network = Network.load(proto)
-    except InvalidNetworkError as error:
-        assert "uses opset 7, which cannot be converted" in str(error)
-    else:
-        assert evaluate(network, x=np.ones((1, 1, 2, 2), np.float32))["y"].shape == (1, 1, 4, 4)
+    network = Network.load(proto)
+    x = np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2)
+
+    assert [node.op_type for node in network.model.graph] == ["Resize"]
+    assert not network.parameters
+    np.testing.assert_array_equal(evaluate(network, x=x)["y"], x.repeat(2, axis=2).repeat(2, axis=3))
+
+
+def test_model_that_the_converter_refuses() -> None:
+    proto = batch_normalization(outputs=("y", "m", "v", "saved_m", "saved_v"), opset=9)
+
+    with pytest.raises(InvalidNetworkError, match=r"uses opset 9, which cannot be converted to opset 23: .*Batch"):
+        Network.load(proto)
 
 
 @pytest.mark.parametrize("opset", [11, 13, 23])

@@ -2,8 +2,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
-from tests.unit.frameworks.tensorflow.support import check_forward, check_gradients, random
+from deep500.frameworks.tensorflow import from_model
+from tests.unit.frameworks.tensorflow.support import (
+    check_forward,
+    check_gradients,
+    model_of,
+    random,
+    single,
+    weighted_sum,
+)
 
 CASES = {
     "plain": ((2, 3, 6, 5), (4, 3, 3, 2), {}),
@@ -75,12 +85,6 @@ def test_kernel_shape_attribute() -> None:
 
 @pytest.mark.parametrize("attributes", [{"auto_pad": "SAME_LOWER", "strides": [2, 2]}, {"pads": [1, 2, 2, 1]}])
 def test_unknown_image_size(attributes: dict[str, object]) -> None:
-    from onnx import helper
-    from onnx.reference import ReferenceEvaluator
-
-    from deep500.frameworks.tensorflow import from_model
-    from tests.unit.frameworks.tensorflow.support import model_of
-
     node = helper.make_node("Conv", ["x", "w"], ["y"], **attributes)
     model = model_of([node], {"x": ("float64", ["N", 2, "H", "W"])}, ["y"], {"w": random(3, 2, 4, 3)})
     executor = from_model(model)
@@ -95,3 +99,19 @@ def test_unknown_image_size(attributes: dict[str, object]) -> None:
 def test_narrow_dtypes(dtype: str, tolerance: float) -> None:
     arrays = [random(2, 3, 6, 5, dtype=dtype), random(4, 3, 3, 2, dtype=dtype)]
     check_forward("Conv", arrays, tolerance=tolerance, pads=[1, 1, 1, 0])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_float32_equals_float64(case: str) -> None:
+    """In float32 other kernels run (oneDNN's)."""
+    image, kernel, attributes = CASES[case]
+    results = []
+    for dtype in ("float64", "float32"):
+        arrays = [random(*image, dtype=dtype), random(*kernel, dtype=dtype), random(kernel[0], dtype=dtype)]
+        model, _ = single("Conv", arrays, fed=(), **attributes)
+        executor = from_model(weighted_sum(model))
+        executor.inference_and_backprop({})
+        results.append(executor.network.fetch_tensors(["y0", "x0.grad", "x1.grad", "x2.grad"]))
+    for wide, narrow in zip(*results, strict=True):
+        assert narrow.dtype == np.float32
+        np.testing.assert_allclose(narrow, wide, rtol=1e-4, atol=1e-4)
