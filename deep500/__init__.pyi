@@ -28,6 +28,7 @@ from .measure.metrics.wallclock_time import WallclockTime
 from .networks.creation import create_model
 from .networks.executor_event import ExecutorEvent
 from .networks.graph_executor import GraphExecutor
+from .networks.loss import Loss
 from .networks.network import Network
 from .recipe.runner import run_recipe
 from .training.metrics.test_accuracy import TestAccuracy
@@ -36,9 +37,12 @@ from .training.optimizer import Optimizer, ThreeStepOptimizer, UpdateRuleOptimiz
 from .training.optimizers.adam import AdamOptimizer
 from .training.optimizers.gradient_descent import GradientDescent
 from .training.optimizers.momentum import MomentumOptimizer
+from .training.sampler import Sampler
 from .training.samplers.ordered import OrderedSampler
 from .training.samplers.shuffle import ShuffleSampler
+from .training.statistics import TrainingStatistics
 from .training.trainer import Trainer
+from .training.training_event import OptimizerEvent, RunnerEvent, SamplerEvent, StopTraining, TrainingEvent
 
 __all__ = [
     "AdamOptimizer",
@@ -54,17 +58,23 @@ __all__ = [
     "GraphExecutor",
     "InvalidInputError",
     "InvalidNetworkError",
+    "Loss",
     "MissingDependencyError",
     "MomentumOptimizer",
     "Network",
     "NumpyDataset",
     "OperatorError",
     "Optimizer",
+    "OptimizerEvent",
     "OrderedSampler",
     "PluginError",
     "RecipeError",
     "Registry",
+    "RunnerEvent",
+    "Sampler",
+    "SamplerEvent",
     "ShuffleSampler",
+    "StopTraining",
     "TensorDescriptor",
     "TestAccuracy",
     "TestMetric",
@@ -72,6 +82,8 @@ __all__ = [
     "Trainer",
     "TrainingAccuracy",
     "TrainingError",
+    "TrainingEvent",
+    "TrainingStatistics",
     "UnknownNameError",
     "UnsupportedOperatorError",
     "UpdateRuleOptimizer",

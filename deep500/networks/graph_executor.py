@@ -16,7 +16,7 @@ from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.networks.executor_event import ExecutorEvent
 from deep500.networks.network import Network
 from deep500.networks.program import Program
-from deep500.networks.tensor_store import check_fed_tensor
+from deep500.networks.tensor_store import as_array, check_fed_tensor
 
 __all__ = ["GraphExecutor", "NetworkSource", "UpdateRule", "gradient_name"]
 
@@ -225,6 +225,11 @@ class GraphExecutor(abc.ABC):
         return [(name, gradient_name(name)) for name in self._differentiated[1]]
 
     def _prepare(self, inputs: Mapping[str, Any]) -> tuple[Program, list[Any]]:
+        if not isinstance(inputs, Mapping):
+            raise InvalidInputError(
+                f"Inputs were given as {type(inputs).__name__}; accepted is a dictionary of tensors by name, such as "
+                f"{{{next(iter(self.network.inputs), 'input')!r}: x}}."
+            )
         program = self.network.program(frozenset(inputs))
         for event in self.events:
             event.before_executor(inputs)
@@ -233,7 +238,7 @@ class GraphExecutor(abc.ABC):
         for name, descriptor in zip(program.inputs, program.input_types):
             value = inputs[name]
             if not hasattr(value, "dtype"):
-                value = np.asarray(value)
+                value = as_array(name, value)
             self._check_input(name, value, descriptor, sizes)
             tensors.append(self.to_native(value, descriptor))
         return program, tensors
@@ -245,7 +250,7 @@ class GraphExecutor(abc.ABC):
         key = (name, value.dtype, shape)
         if key not in self._accepted:
             dtype = self.dtype_name(value)
-            received = f"Input {name!r} was given as {TensorDescriptor(dtype, shape)}; accepted is {expected}"
+            received = f"Input {name!r} was given as {dtype}{list(shape)}; accepted is {expected}"
             if dtype != expected.dtype:
                 raise InvalidInputError(
                     f"{received}. Convert it first, for example with value.astype({expected.dtype!r})."

@@ -13,7 +13,7 @@ from deep500.core.errors import InvalidInputError, UnknownNameError, near_miss
 from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.networks.operator_node import describe_value
 
-__all__ = ["InitializerStore", "TensorStore", "check_fed_tensor"]
+__all__ = ["InitializerStore", "TensorStore", "as_array", "check_fed_tensor"]
 
 
 class TensorStore(Protocol):
@@ -47,7 +47,7 @@ class InitializerStore:
         """Replace an initializer."""
         self._tensor(name)
         target = self._graph.initializers[name]
-        array = np.array(value)
+        array = np.array(as_array(name, value))
         check_fed_tensor(name, array.dtype.name, array.shape, describe_value(target))
         target.const_value = ir.tensor(array, name=name)
 
@@ -69,6 +69,18 @@ class InitializerStore:
         return value.const_value
 
 
+def as_array(name: str, value: Any) -> NDArray[Any]:
+    """Return a value, such as a nested list, as an array.
+
+    Raises:
+        InvalidInputError: Its rows differ in length.
+    """
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise InvalidInputError(f"The value given for {name!r} is no tensor: {error}") from error
+
+
 def check_fed_tensor(name: str, dtype: str, shape: Sequence[int], expected: TensorDescriptor | None) -> None:
     """Check the dtype and shape of a value given for a tensor.
 
@@ -79,9 +91,8 @@ def check_fed_tensor(name: str, dtype: str, shape: Sequence[int], expected: Tens
         return
     if dtype != expected.dtype:
         raise InvalidInputError(
-            f"Tensor {name!r} was given as {TensorDescriptor(dtype, shape)}; accepted is {expected}. "
+            f"Tensor {name!r} was given as {dtype}{list(shape)}; accepted is {expected}. "
             f"Convert it first, for example with value.astype({expected.dtype!r})."
         )
     if not expected.accepts_shape(shape):
-        received = TensorDescriptor(dtype, shape)
-        raise InvalidInputError(f"Tensor {name!r} was given as {received}; accepted is {expected}.")
+        raise InvalidInputError(f"Tensor {name!r} was given as {dtype}{list(shape)}; accepted is {expected}.")

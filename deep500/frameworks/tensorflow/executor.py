@@ -19,8 +19,8 @@ import tensorflow as tf
 from deep500.core.device import Device
 from deep500.core.errors import InvalidInputError, InvalidNetworkError, TrainingError, UnsupportedOperatorError
 from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.frameworks.tensorflow._layout import Layout, kernel_order
 from deep500.frameworks.tensorflow.device import device_name, synchronize
-from deep500.frameworks.tensorflow.layout import Layout, kernel_order
 from deep500.frameworks.tensorflow.translation import Translation
 from deep500.networks.executor_event import ExecutorEvent
 from deep500.networks.graph_executor import GraphExecutor, NetworkSource, UpdateRule

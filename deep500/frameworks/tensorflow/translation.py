@@ -11,7 +11,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from deep500.core.errors import Deep500Error, OperatorError
-from deep500.frameworks.tensorflow.layout import (
+from deep500.frameworks.tensorflow._layout import (
     Layout,
     NodePlan,
     channels_first_order,

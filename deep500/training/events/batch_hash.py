@@ -39,6 +39,13 @@ class BatchHashEvent(RunnerEvent, SamplerEvent):
         self.batches = 0
         self.complete = False
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> BatchHashEvent:
+        """Return a copy that goes on from the same hash, following no sampler yet."""
+        copy = type(self)()
+        copy._hash = self._hash.copy()
+        copy.batches, copy.complete = self.batches, self.complete
+        return copy
+
     @property
     def digest(self) -> str:
         """The SHA-256 of what was hashed so far, as a hexadecimal text."""

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 
 from deep500.core.errors import InvalidInputError, InvalidNetworkError
 from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.frameworks.reference.lowering import lowerings
 from deep500.networks.creation import create_model
 from deep500.networks.flop_rules import flop_rules
 from deep500.networks.flops import count_flops, network_flops, node_flops
@@ -225,3 +226,11 @@ def test_batch_that_the_network_contradicts_is_reported() -> None:
 
 def test_scalar_inputs_have_no_batch() -> None:
     assert Network.load(relu_model()).flops() == 1
+
+
+def test_every_operator_that_numpy_runs_has_a_rule() -> None:
+    lowered = {(domain, name) for domain, name, _ in lowerings.operators()}
+    counted = {(domain, name) for domain, name, _ in flop_rules.operators()}
+
+    assert len(lowered) > 30
+    assert not lowered - counted

@@ -58,8 +58,9 @@ def test_a_text_is_no_list_of_names(network: Network) -> None:
         (np.zeros(3, np.float32), r"given as float32\[3\]; accepted is float32\[4\]\.$"),
         (np.zeros((4, 1), np.float32), r"given as float32\[4, 1\]"),
         (np.float32(0), r"given as float32\[\]"),
-        (["a"] * 4, "accepted is float32|is not a dtype"),
-        (None, "accepted is float32|is not a dtype"),
+        (["a"] * 4, r"'norms.0.scale' was given as str32\[4\]; accepted is float32"),
+        (None, r"'norms.0.scale' was given as object\[\]; accepted is float32"),
+        ([[0.0], [0.0, 0.0]], "The value given for 'norms.0.scale' is no tensor"),
     ],
 )
 def test_other_tensors_are_refused_and_change_nothing(network: Network, value: Any, message: str) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from deep500.datasets.numpy_dataset import NumpyDataset
 from deep500.measure.metric import Direction, TestMetric
@@ -97,7 +96,8 @@ def result(**changes: Any) -> RecipeResult:
 
 def check_schema(content: Any) -> None:
     """Check the content of a result file; where the validator is not installed, skip the test from here on."""
-    jsonschema = pytest.importorskip("jsonschema")
+    import jsonschema
+
     schema = json.loads(SCHEMA_FILE.read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.Draft202012Validator(schema).validate(content)

@@ -31,6 +31,9 @@ def sigmoid(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
 @lowerings.register("Tanh", since=6)
 def tanh(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     """Return the hyperbolic tangent. Source: ONNX Tanh-13."""
+    if x.op.type == "FusedBatchNormV3":
+        # TensorFlow 2.21 would fuse convolution, normalisation and this, and then has no kernel for it.
+        x = tf.ensure_shape(x, x.shape)
     return tf.math.tanh(x)
 
 

@@ -9,7 +9,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from deep500.frameworks.tensorflow import TensorFlowExecutor, from_model
-from deep500.frameworks.tensorflow.layout import (
+from deep500.frameworks.tensorflow._layout import (
     Layout,
     channels_first_order,
     channels_last_order,
@@ -91,7 +91,7 @@ def check(model: Any, inputs: dict[str, NDArray[Any]] | None = None) -> TensorFl
 @pytest.mark.parametrize(
     "shape", [(), (1,), (5,), (4, 5), (4, 1), (3, 1, 1), (3, 4, 5), (1, 3, 1, 1), (2, 1, 4, 5), (2, 3, 4, 5)]
 )
-@pytest.mark.parametrize("op_type", ["Add", "Sub", "Div"])
+@pytest.mark.parametrize("op_type", ["Add", "Div"])
 @pytest.mark.parametrize("first", [True, False])
 def test_broadcasting(shape: tuple[int, ...], op_type: str, first: bool) -> None:
     other = np.abs(random(*shape)) + 1
