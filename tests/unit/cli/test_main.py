@@ -15,6 +15,7 @@ from deep500._version import __version__
 from deep500.cli import main
 from deep500.cli.main import run_command
 from deep500.core.requirement import Requirement
+from deep500.frameworks import FRAMEWORKS
 from tests.unit.recipe.support import check_schema, environment, run_python, write_recipe
 
 Capture = pytest.CaptureFixture[str]
@@ -138,6 +139,8 @@ def test_recipe_of_a_missing_framework_names_the_extra(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Requirement, "is_installed", lambda self: self.module != "tensorflow")
+    # A name that an earlier test has loaded is kept in the package.
+    monkeypatch.delitem(vars(FRAMEWORKS.get("tensorflow")), "MomentumOptimizer", raising=False)
     path = write_recipe(tmp_path, text="import deep500.frameworks.tensorflow as d5fw\nX = d5fw.MomentumOptimizer\n")
 
     assert "mine.py:2: deep500.frameworks.tensorflow needs" in mistake(capsys, "run", path)
