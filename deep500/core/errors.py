@@ -16,6 +16,7 @@ __all__ = [
     "DeviceError",
     "InvalidInputError",
     "InvalidNetworkError",
+    "MeasurementError",
     "MissingDependencyError",
     "OperatorError",
     "PluginError",
@@ -77,6 +78,10 @@ class TrainingError(Deep500Error, RuntimeError):
 
 class RecipeError(Deep500Error, ValueError):
     """A recipe is incomplete, contradicts itself or names what does not exist."""
+
+
+class MeasurementError(Deep500Error, ValueError):
+    """Measurements do not support the statement that was asked of them, or were taken in a way that cannot work."""
 
 
 def near_miss(name: str, known: Iterable[str]) -> str:

@@ -1,0 +1,5 @@
+"""Statistics of measurements: intervals, comparisons, means, and the checks that come before them."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
