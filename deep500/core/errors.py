@@ -84,7 +84,9 @@ class MeasurementError(Deep500Error, ValueError):
     """Measurements do not support the statement that was asked of them, or were taken in a way that cannot work."""
 
 
-def near_miss(name: str, known: Iterable[str]) -> str:
-    """Return a hint such as ``" Did you mean 'lenet'?"``, or an empty string when nothing is close."""
+def near_miss(name: object, known: Iterable[str]) -> str:
+    """Return a hint such as ``" Did you mean 'lenet'?"``, or an empty string when nothing is close or no text."""
+    if not isinstance(name, str):
+        return ""
     close = difflib.get_close_matches(name, list(known), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""

@@ -6,6 +6,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import pkgutil
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -53,6 +54,8 @@ class Registry:
             PluginError: The file does not name exactly one object in its ``__all__``, or the entry point leads nowhere.
             MissingDependencyError: The plug-in needs a library that is not installed.
         """
+        if not isinstance(name, str):
+            raise UnknownNameError(f"A {self.kind} was named {name!r}; accepted is one of: {', '.join(self.names())}.")
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
         return self._loaded[name]
@@ -87,12 +90,15 @@ class Registry:
             return self._load_entry_point(points[name])
         known = self.names()
         raise UnknownNameError(
-            f"There is no {self.kind} named {name!r}.{near_miss(str(name), known)} Known: {', '.join(known) or 'none'}."
+            f"There is no {self.kind} named {name!r}.{near_miss(name, known)} Known: {', '.join(known) or 'none'}."
         )
 
     def _load_entry_point(self, point: importlib.metadata.EntryPoint) -> Any:
         try:
-            return point.load()
+            found = point.load()
+            # An entry point may name the plug-in's file, as ours are named, or the object in it.
+            is_file = isinstance(found, types.ModuleType) and not self.whole_module
+            return self._only_object(found) if is_file else found
         except (ImportError, AttributeError) as error:
             if isinstance(error, Deep500Error):
                 raise

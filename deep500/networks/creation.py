@@ -6,7 +6,9 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
+from numpy.typing import NDArray
 from onnxscript import GraphBuilder
 
 from deep500.core.errors import InvalidInputError
@@ -75,7 +77,7 @@ def create_model(
     for parameter_name, value in graph.initializers.items():
         if isinstance(value, InitializedParameter) and value.shape is not None:
             sizes = [int(d) for d in value.shape.numpy()]
-            values = value.initial(random_stream(seed, "parameter", parameter_name), sizes)
+            values = _draw(value, random_stream(seed, "parameter", parameter_name), sizes)
             value.const_value = ir.tensor(values.astype(element), name=parameter_name)
     return Network(ir.Model(graph, ir_version=IR_VERSION, producer_name="deep500"))
 
@@ -102,3 +104,10 @@ def _check_arguments(name: str, function: Any, arguments: dict[str, Any]) -> Non
             f"The model {name!r} has no argument {', '.join(map(repr, unknown))}. "
             f"Accepted: {', '.join(accepted) or 'none'}."
         )
+
+
+def _draw(parameter: InitializedParameter, stream: np.random.Generator, sizes: list[int]) -> NDArray[Any]:
+    try:
+        return parameter.initial(stream, sizes)
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise InvalidInputError(f"A parameter of shape {sizes} does not fit into memory: {error}") from error

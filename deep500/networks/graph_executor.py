@@ -60,9 +60,16 @@ class GraphExecutor(abc.ABC):
             network: A network, or anything that :meth:`Network.load` takes.
             device: A device or its name, the processor by default.
             events: Listeners of the runs.
+
+        Raises:
+            DeviceError: The framework does not find the device.
+            InvalidInputError: An event is none.
         """
         self.device = parse_device(device)
         self.events = list(events)
+        for event in self.events:
+            if not isinstance(event, ExecutorEvent):
+                raise InvalidInputError(f"An event was given as {event!r}; accepted are instances of ExecutorEvent.")
         source = network if isinstance(network, Network) else Network.load(network)
         self.network = source.bind(self)
         self._accepted: set[tuple[str, Any, tuple[int, ...]]] = set()
@@ -176,6 +183,10 @@ class GraphExecutor(abc.ABC):
     def synchronize(self) -> None:
         """Wait until the device has finished what was asked of it."""
 
+    def is_native(self, value: Any) -> bool:
+        """Whether a value is one of the framework's own tensors; anything else is taken through NumPy."""
+        return isinstance(value, np.ndarray)
+
     def dtype_name(self, value: Any) -> str:
         """Return NumPy's name for the dtype of a NumPy array or of one of the framework's tensors."""
         return str(value.dtype.name)
@@ -212,7 +223,7 @@ class GraphExecutor(abc.ABC):
                 f"There is no parameter or state named {name!r}.{near_miss(name, descriptors)} "
                 f"There are: {', '.join(descriptors) or 'none'}."
             )
-        array = value if isinstance(value, np.ndarray) else np.asarray(self.to_numpy(value))
+        array = as_array(name, self.to_numpy(value) if self.is_native(value) else value)
         check_fed_tensor(name, array.dtype.name, array.shape, descriptors[name])
         self._store(name, array)
 
@@ -237,7 +248,9 @@ class GraphExecutor(abc.ABC):
         sizes: dict[str, tuple[int, str]] = {}
         for name, descriptor in zip(program.inputs, program.input_types):
             value = inputs[name]
-            if not hasattr(value, "dtype"):
+            if isinstance(value, np.ndarray):
+                value = value if value.dtype.isnative else as_array(name, value)
+            elif not self.is_native(value):
                 value = as_array(name, value)
             self._check_input(name, value, descriptor, sizes)
             tensors.append(self.to_native(value, descriptor))
@@ -269,7 +282,7 @@ class GraphExecutor(abc.ABC):
 
     def _check_loss(self, program: Program, loss: str) -> None:
         known = [*self.network.losses, *self.network.outputs]
-        if loss not in known:
+        if loss not in known:  # a list, so that a name of any type may be asked for
             raise UnknownNameError(
                 f"The network has no output named {loss!r}.{near_miss(loss, known)} Its outputs: {', '.join(known)}. "
                 f"network.append_loss('SoftmaxCrossEntropyLoss') adds a loss."

@@ -60,14 +60,10 @@ class LoweringTable:
         fitting = [version for version in versions if version <= node.version]
         if fitting:
             return versions[max(fitting)]
-        reason = (
-            f"it has one from version {min(versions)} on, and the node is older"
-            if versions
-            else "it has none for this operator"
-        )
+        reason = f": it has one from version {min(versions)} on, and the node is older" if versions else ""
         raise UnsupportedOperatorError(
-            f"The {self.framework} adapter has no lowering for {node.label}: {reason}. "
-            f"'deep500 list operators' shows what each framework runs."
+            f"The {self.framework} adapter has no lowering for {node.label}{reason}. 'deep500 list operators' shows "
+            f"what can be run; docs/extending.md shows how to add a lowering."
         )
 
     def operators(self) -> list[tuple[str, str, int]]:

@@ -181,6 +181,8 @@ class Network:
         """
         if isinstance(names, str):
             raise InvalidInputError(f"fetch_tensors takes a list of names; received {names!r}. Use [{names!r}].")
+        if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+            raise InvalidInputError(f"fetch_tensors takes a list of names; received {names!r}.")
         return [self._store.fetch(name) for name in names]
 
     def feed_tensor(self, name: str, value: Any) -> None:
@@ -200,7 +202,7 @@ class Network:
         Raises:
             UnknownNameError: There is no such loss, or its gradient was not computed yet.
         """
-        if loss not in self.losses and loss not in self.outputs:
+        if not isinstance(loss, str) or (loss not in self.losses and loss not in self.outputs):
             known = [*self.losses, *self.outputs]
             raise UnknownNameError(
                 f"The network has no output named {loss!r}.{near_miss(loss, known)} Its outputs: {', '.join(known)}."
@@ -218,7 +220,7 @@ class Network:
         key = (fed, self._mode, len(graph.outputs))
         if key not in self._programs:
             known = [v.name or "" for v in graph.inputs]
-            for name in sorted(fed):
+            for name in sorted(fed, key=str):
                 if name not in known:
                     raise UnknownNameError(
                         f"The network has no input named {name!r}.{near_miss(name, known)} "

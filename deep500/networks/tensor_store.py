@@ -70,14 +70,15 @@ class InitializerStore:
 
 
 def as_array(name: str, value: Any) -> NDArray[Any]:
-    """Return a value, such as a nested list, as an array.
+    """Return a value, such as a nested list or another framework's tensor, as an array in the machine's byte order.
 
     Raises:
-        InvalidInputError: Its rows differ in length.
+        InvalidInputError: It cannot be one, for example because its rows differ in length.
     """
     try:
-        return np.asarray(value)
-    except ValueError as error:
+        array = np.asarray(value)
+        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    except (ValueError, TypeError, RuntimeError) as error:
         raise InvalidInputError(f"The value given for {name!r} is no tensor: {error}") from error
 
 

@@ -55,10 +55,10 @@ def _batch_normalization(node: OperatorNode, mode: Mode, used: frozenset[str]) -
             ),
             {},
         )
-    given = node.outputs[1:3]
+    given = (*node.outputs[1:3], "", "")[:2]
     names = tuple(
-        name or f"{node.outputs[0]}.{suffix}"
-        for name, suffix in zip((*given, "", "")[:2], ("running_mean", "running_var"), strict=True)
+        name or _unused(f"{node.outputs[0]}.{suffix}", used)
+        for name, suffix in zip(given, ("running_mean", "running_var"), strict=True)
     )
     trained = dataclasses.replace(
         node,
@@ -67,3 +67,10 @@ def _batch_normalization(node: OperatorNode, mode: Mode, used: frozenset[str]) -
         output_types=(node.output_types[0], node.input_types[3], node.input_types[4]),
     )
     return trained, dict(zip(node.inputs[3:5], names, strict=True))
+
+
+def _unused(name: str, used: frozenset[str]) -> str:
+    """Return a name that no other tensor has."""
+    while name in used:
+        name += "_"
+    return name

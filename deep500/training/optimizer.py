@@ -40,7 +40,8 @@ class Optimizer(abc.ABC):
                 ``lambda gradient, parameter: gradient + 1e-4 * parameter``.
 
         Raises:
-            TrainingError: The executor is none, the network has no such loss, or the modifier takes too many arguments.
+            TrainingError: The executor is none, the network has no such loss or no parameters, or the modifier takes
+                other arguments.
         """
         if not isinstance(executor, GraphExecutor):
             raise TrainingError(
@@ -53,6 +54,8 @@ class Optimizer(abc.ABC):
                 f"The network has no output named {loss!r} to optimize. Its outputs: {', '.join(known)}. "
                 f"network.append_loss('SoftmaxCrossEntropyLoss') adds a loss."
             )
+        if not executor.network.get_params():
+            raise TrainingError("The network has no parameters, so there is nothing to train.")
         self.executor = executor
         self.network = executor.network
         self.loss = loss

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from torch import fx
 
 from deep500.core.device import Device
-from deep500.core.errors import InvalidInputError, TrainingError
+from deep500.core.errors import Deep500Error, InvalidInputError, TrainingError, UnsupportedOperatorError
 from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.frameworks.pytorch._dtypes import dtype_name, torch_dtype
 from deep500.frameworks.pytorch.device import torch_device
@@ -60,16 +61,19 @@ class PyTorchExecutor(GraphExecutor):
         return module
 
     def _run(self, program: Program, inputs: Sequence[Any]) -> dict[str, Any]:
-        with torch.no_grad():
-            results = self._module(program)(*inputs)
+        with torch.no_grad(), _explained(self.network.name):
+            results = _call(self._module(program), inputs)
             return self._finish(program, results)
 
     def _run_and_differentiate(self, program: Program, inputs: Sequence[Any], loss: str) -> dict[str, Any]:
         for parameter in self.stored.parameters():
             parameter.grad = None
-        results = self._module(program)(*inputs)
-        results[program.outputs.index(loss)].backward()
-        return self._finish(program, [result.detach() for result in results])
+        with _explained(self.network.name):
+            results = _call(self._module(program), inputs)
+            scalar = results[program.outputs.index(loss)]
+            if scalar.requires_grad:  # a loss that no parameter reaches has no gradients
+                scalar.backward()
+            return self._finish(program, [result.detach() for result in results])
 
     def _finish(self, program: Program, results: Sequence[torch.Tensor]) -> dict[str, Any]:
         count = len(program.outputs)
@@ -128,14 +132,44 @@ class PyTorchExecutor(GraphExecutor):
         if self.torch_device.type == "cuda":
             torch.cuda.synchronize(self.torch_device)
 
+    def is_native(self, value: Any) -> bool:
+        """Whether a value is a ``torch.Tensor``."""
+        return isinstance(value, torch.Tensor)
+
     def dtype_name(self, value: Any) -> str:
         """Return NumPy's name for the dtype of an array or tensor."""
         return dtype_name(value.dtype) if isinstance(value, torch.Tensor) else str(value.dtype.name)
 
 
+def _call(module: fx.GraphModule, inputs: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+    """Call a module with its hooks; ``GraphModule``'s own call would print what it raises."""
+    results: tuple[torch.Tensor, ...] = torch.nn.Module.__call__(module, *inputs)
+    return results
+
+
+@contextlib.contextmanager
+def _explained(network: str) -> Iterator[None]:
+    """Turn what PyTorch finds wrong while it runs into errors of Deep500."""
+    try:
+        yield
+    except Deep500Error:
+        raise
+    except NotImplementedError as error:
+        raise UnsupportedOperatorError(f"PyTorch has no kernel to run {network!r}: {_reason(error)}") from error
+    except (RuntimeError, IndexError, ValueError, TypeError, ZeroDivisionError) as error:
+        if "not implemented for" in str(error) or "could not infer output dtype" in str(error):
+            raise UnsupportedOperatorError(f"PyTorch has no kernel to run {network!r}: {_reason(error)}") from error
+        raise InvalidInputError(f"PyTorch cannot run {network!r} on these inputs: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def _from_numpy(value: Any) -> torch.Tensor:
     array = np.asarray(value)
     if array.dtype.name == "bfloat16":
+        array = array.copy() if any(stride < 0 for stride in array.strides) else array
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     torch_dtype(array.dtype.name)
     if not array.flags.writeable or any(stride < 0 for stride in array.strides):

@@ -10,6 +10,7 @@ import torch
 from deep500.core.errors import TrainingError
 from deep500.frameworks.pytorch.executor import PyTorchExecutor
 from deep500.networks.graph_executor import GraphExecutor
+from deep500.training.hyperparameters import fraction, non_negative, positive
 from deep500.training.optimizer import GradientModifier, Optimizer
 
 __all__ = ["AdamOptimizer", "GradientDescent", "MomentumOptimizer", "NativeOptimizer"]
@@ -73,7 +74,8 @@ class GradientDescent(NativeOptimizer):
         gradient_modifier: GradientModifier | None = None,
     ) -> None:
         """Set the step size."""
-        super().__init__(executor, loss, lambda p: torch.optim.SGD(p, lr=learning_rate), gradient_modifier)
+        rate = non_negative("learning_rate", learning_rate)
+        super().__init__(executor, loss, lambda p: torch.optim.SGD(p, lr=rate), gradient_modifier)
 
 
 class MomentumOptimizer(NativeOptimizer):
@@ -89,9 +91,8 @@ class MomentumOptimizer(NativeOptimizer):
         gradient_modifier: GradientModifier | None = None,
     ) -> None:
         """Set the step size and the share of the last step that is kept."""
-        super().__init__(
-            executor, loss, lambda p: torch.optim.SGD(p, lr=learning_rate, momentum=momentum), gradient_modifier
-        )
+        rate, kept = non_negative("learning_rate", learning_rate), fraction("momentum", momentum)
+        super().__init__(executor, loss, lambda p: torch.optim.SGD(p, lr=rate, momentum=kept), gradient_modifier)
 
 
 class AdamOptimizer(NativeOptimizer):
@@ -109,9 +110,8 @@ class AdamOptimizer(NativeOptimizer):
         gradient_modifier: GradientModifier | None = None,
     ) -> None:
         """Set the step size, the decay of both moments and what keeps the root from zero."""
+        rate, small = non_negative("learning_rate", learning_rate), positive("epsilon", epsilon)
+        betas = (fraction("beta1", beta1), fraction("beta2", beta2))
         super().__init__(
-            executor,
-            loss,
-            lambda p: torch.optim.Adam(p, lr=learning_rate, betas=(beta1, beta2), eps=epsilon),
-            gradient_modifier,
+            executor, loss, lambda p: torch.optim.Adam(p, lr=rate, betas=betas, eps=small), gradient_modifier
         )

@@ -6,6 +6,8 @@ only PyTorch's own calls run. ``torch.compile``, ``torch.export``, hooks and pro
 
 from __future__ import annotations
 
+import builtins
+import keyword
 from collections.abc import Mapping
 
 import torch
@@ -48,7 +50,8 @@ class StoredTensors(torch.nn.Module):
 def python_name(name: str, taken: set[str]) -> str:
     """Return an attribute name that resembles an ONNX name and is none of ``taken``."""
     base = "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
-    base = f"t_{base}" if not base or base[0].isdigit() or hasattr(torch.nn.Module, base) else base
+    reserved = base == "self" or keyword.iskeyword(base) or hasattr(torch.nn.Module, base) or hasattr(builtins, base)
+    base = f"t_{base}" if not base or base[0].isdigit() or base.startswith("__") or reserved else base
     candidate, count = base, 1
     while candidate in taken:
         count += 1
@@ -91,8 +94,10 @@ def translate(program: Program, stored: StoredTensors) -> fx.GraphModule:
         if len(results) < len(wanted):
             raise InvalidNetworkError(f"{node.label} has {len(wanted)} outputs; its lowering gives {len(results)}.")
         values.update((name, value) for name, value in zip(node.outputs, results) if name)
-    returned = (*program.outputs, *program.state_updates.values())
-    graph.output(tuple(values[name].node for name in returned))
+    returned = [values[name] for name in (*program.outputs, *program.state_updates.values())]
+    # An output that is a stored tensor, or one that was fed, must not change when that one does.
+    returned = [torch.clone(value) if value.node.op in ("get_attr", "placeholder") else value for value in returned]
+    graph.output(tuple(value.node for value in returned))
     _drop_unused(graph)
     root = _attribute_holder(used)
     return fx.GraphModule(root, graph, class_name="Deep500Program")

@@ -96,6 +96,10 @@ class ReferenceExecutor(GraphExecutor):
     def _store(self, name: str, value: NDArray[Any]) -> None:
         self.tensors[name] = np.array(value)
 
+    def is_native(self, value: Any) -> bool:
+        """Whether a value is a NumPy array."""
+        return isinstance(value, np.ndarray)
+
     def synchronize(self) -> None:
         """Return at once: NumPy computes when it is called."""
 

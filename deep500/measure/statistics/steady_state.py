@@ -51,7 +51,8 @@ def steady_state(
 
     The run is split where its level changes (:func:`change_points`). The steady part begins with the first part from
     which on all medians lie within the tolerance of the last. What remains is ranked and split again, until it does
-    not change any more: next to a large warm-up, or on a long drift, small changes show only then.
+    not change any more: next to a large warm-up small changes show only then. Where no step remains but a trend (its
+    straight line explains as much of the scores as a change has to), the older half is taken off as well.
 
     Source: E. Barrett et al., "Virtual Machine Warmup Blows Hot and Cold", OOPSLA 2017, for the parts and the
     possible answer that there is no steady state; see :func:`change_points` for the detection.
@@ -81,12 +82,14 @@ def steady_state(
             "discard a fixed number as warm-up and say so."
         )
     changes = change_points(row, penalty)
-    start = _level_start(row, changes, tolerance)
-    further = start
-    while further and size - start >= max(least_share * size, 2):
+    start, part = 0, changes
+    while size - start >= max(least_share * size, 2):
         rest = row[start:]
-        further = _level_start(rest, change_points(rest, penalty), tolerance)
+        further = _level_start(rest, part, tolerance) or _trend_start(rest, penalty, tolerance)
+        if not further:
+            break
         start += further
+        part = change_points(row[start:], penalty)
     if size - start < least_share * size:
         reason = f"no steady state: only the last {size - start} of {size} samples keep one level"
         return SteadyState(None, size, changes, detectable, reason)
@@ -180,3 +183,13 @@ def _level_start(row: NDArray[np.float64], changes: tuple[int, ...], tolerance: 
     while first and abs(medians[first - 1] - medians[-1]) <= tolerance * abs(medians[-1]):
         first -= 1
     return bounds[first]
+
+
+def _trend_start(row: NDArray[np.float64], penalty: float, tolerance: float) -> int:
+    """Return 0 for a row without a trend, else where its newer half begins."""
+    size = len(row)
+    scores, time = normal_scores(row), np.arange(size) - (size - 1) / 2
+    gain = float(scores @ time) ** 2 / float(time @ time)
+    middle = size // 2 + 1
+    older, newer = float(np.median(row[:middle])), float(np.median(row[middle - 1 :]))
+    return middle if gain > penalty * math.log(size) and abs(older - newer) > tolerance * abs(newer) else 0

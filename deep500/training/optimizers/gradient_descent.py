@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from deep500.networks.graph_executor import GraphExecutor
+from deep500.training.hyperparameters import non_negative
 from deep500.training.optimizer import GradientModifier, UpdateRuleOptimizer
-from deep500.training.optimizers._checks import non_negative
 
 __all__ = ["GradientDescent"]
 

@@ -36,7 +36,13 @@ def mul(node: OperatorNode, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 @lowerings.register("Div", since=7)
 def div(node: OperatorNode, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """``a / b``; integers are truncated towards zero."""
-    return torch.div(a, b, rounding_mode="trunc") if _is_integer(node) else torch.div(a, b)
+    if not _is_integer(node):
+        return torch.div(a, b)
+    # The processor traps on dividing the least integer by -1, so that division is a negation (which wraps around), and
+    # on dividing by 0, which gives 0 here as in the reference.
+    safe = torch.where((b == -1) | (b == 0), 1, b).type_as(b)
+    quotient = torch.where(b == -1, torch.neg(a), torch.div(a, safe, rounding_mode="trunc"))
+    return torch.where(b == 0, 0, quotient).type_as(a)
 
 
 @lowerings.register("Pow", since=12)

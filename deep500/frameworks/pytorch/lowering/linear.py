@@ -15,6 +15,8 @@ __all__: list[str] = []
 def gemm(node: OperatorNode, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) -> torch.Tensor:
     """``alpha A' B' + beta C`` with ``A'`` ``[M, K]``, ``B'`` ``[K, N]``, C broadcast to ``[M, N]``."""
     alpha, beta = node.attributes.get("alpha", 1.0), node.attributes.get("beta", 1.0)
+    if beta == 0.0:  # C does not count, not even its NaN
+        c = None
     a = a.t() if node.attributes.get("transA", 0) else a
     transposed = bool(node.attributes.get("transB", 0))
     descriptor = node.input_types[2] if c is not None and len(node.input_types) > 2 else None

@@ -42,7 +42,8 @@ def _weighted(
     counted = labels != ignore
     safe = torch.where(counted, labels, 0)
     weight = torch.where(counted, weights[safe], 0.0)
-    loss = -weight * torch.gather(log_prob, 1, safe.unsqueeze(1)).squeeze(1)
+    picked = torch.gather(log_prob, 1, safe.unsqueeze(1)).squeeze(1)
+    loss = -weight * torch.where(counted, picked, 0.0)  # scores of ignored labels may hold NaN
     if reduction == "none":
         return loss
     return loss.sum() if reduction == "sum" else loss.sum() / weight.sum()

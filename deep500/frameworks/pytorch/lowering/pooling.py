@@ -76,10 +76,12 @@ def _window_sum(window: Window, x: torch.Tensor) -> torch.Tensor:
 @lowerings.register("GlobalAveragePool", since=1)
 def global_average_pool(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
     """Mean over all spatial positions: ``[N, C, D1, ...]`` to ``[N, C, 1, ...]``."""
-    return torch.mean(x, list(range(2, node.rank())), keepdim=True)
+    axes = list(range(2, node.rank()))
+    return torch.mean(x, axes, keepdim=True) if axes else x
 
 
 @lowerings.register("GlobalMaxPool", since=1)
 def global_max_pool(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
     """Maximum over all spatial positions: ``[N, C, D1, ...]`` to ``[N, C, 1, ...]``."""
-    return torch.amax(x, list(range(2, node.rank())), keepdim=True)
+    axes = list(range(2, node.rank()))
+    return torch.amax(x, axes, keepdim=True) if axes else x

@@ -27,8 +27,13 @@ def _reduce(function: Callable[..., torch.Tensor], node: OperatorNode, x: torch.
 
 @lowerings.register("ReduceMean", since=18)
 def reduce_mean(node: OperatorNode, x: torch.Tensor, axes: torch.Tensor | None = None) -> torch.Tensor:
-    """Mean over axes."""
-    return _reduce(torch.mean, node, x)
+    """Mean over axes; that of integers is truncated."""
+    descriptor = node.input_types[0]
+    if descriptor is None or descriptor.numpy_dtype.kind not in "iu":
+        return _reduce(torch.mean, node, x)
+    total = _reduce(torch.sum, node, x)
+    count = _reduce(torch.sum, node, torch.ones_like(x))
+    return torch.div(total, count, rounding_mode="trunc").type_as(x)
 
 
 @lowerings.register("ReduceSum", since=13)

@@ -22,10 +22,10 @@ def test_interval_is_that_of_the_launch_medians() -> None:
 
 def test_pooled_samples_are_covered_far_less_often_than_launches() -> None:
     rng = np.random.default_rng(0)
-    runs = rng.lognormal(0, 0.1, (2000, 10, 100)) * rng.lognormal(0, 0.02, (2000, 10, 1))
+    runs = rng.lognormal(0, 0.05, (2000, 10, 100)) * rng.lognormal(0, 0.02, (2000, 10, 1))
     pooled, nested = quantile_intervals(runs.reshape(2000, 1000)), quantile_intervals(np.median(runs, axis=-1))
 
-    assert np.mean((pooled.low <= 1) & (pooled.high >= 1)) < 0.7
+    assert np.mean((pooled.low <= 1) & (pooled.high >= 1)) < 0.6
     assert 0.96 <= np.mean((nested.low <= 1) & (nested.high >= 1)) <= 0.99
     assert nested_interval(list(runs[0])).interval.low == nested.low[0]
 
