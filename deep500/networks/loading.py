@@ -85,7 +85,9 @@ def save_model(proto: onnx.ModelProto, path: str | PathLike[str]) -> None:
         InvalidNetworkError: The file cannot be written.
     """
     try:
-        target = Path(path)
+        target = Path(path).resolve()  # what a link leads to is written, the link stays
+        if target.exists() and not target.is_file():
+            raise InvalidNetworkError(f"The network cannot be written to {path!r}: that is no regular file.")
         # Beside the target, since only within one file system replacing is atomic.
         temporary = target.with_name(f".{target.name[:100]}.{uuid.uuid4().hex}.partial")
         try:

@@ -27,10 +27,12 @@ _STATE_INPUTS = {"BatchNormalization": (3, 4)}
 _SETTING_INPUTS = {
     "Clip": (1, 2),
     "Dropout": (1, 2),
+    "NegativeLogLikelihoodLoss": (2,),
     "OneHot": (1, 2),
     "Pad": (1, 2, 3),
     "Range": (0, 1, 2),
     "Resize": (1, 2, 3),
+    "SoftmaxCrossEntropyLoss": (2,),
     "Upsample": (1,),
 }
 

@@ -1,4 +1,4 @@
-"""Odd but valid networks and inputs run under every adapter, or are refused in words; nothing crashes or escapes raw."""
+"""Odd but valid networks and inputs run under every adapter or are refused in words; nothing crashes or escapes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import onnx
 import onnx.helper as oh
 import pytest
 
+import deep500 as d5
 from deep500.core.errors import Deep500Error, InvalidInputError, TrainingError, UnknownNameError
 from deep500.frameworks import FRAMEWORKS
 from deep500.networks import create_model
@@ -159,3 +160,55 @@ def test_learning_rates_are_checked(adapter, rate):
     for kind in (adapter.GradientDescent, adapter.MomentumOptimizer, adapter.AdamOptimizer):
         with pytest.raises(TrainingError, match="learning_rate was given as"):
             kind(adapter.from_model(network), "loss", rate)
+
+
+def test_a_network_is_not_saved_over_a_device(adapter, tmp_path):
+    executor = adapter.from_model(create_model("mlp", classes=3, shape=(2,), hidden=(4,)))
+    with pytest.raises(Deep500Error, match="no regular file"):
+        executor.network.save(tmp_path)
+    (tmp_path / "link.onnx").symlink_to(tmp_path / "real.onnx")
+    executor.network.save(tmp_path / "link.onnx")
+    assert (tmp_path / "link.onnx").is_symlink()
+    assert (tmp_path / "real.onnx").is_file()
+
+
+def test_class_weights_are_not_trained_and_no_label_is_ignored_unasked(adapter):
+    proto = model(
+        [
+            oh.make_node("Mul", ["x", "w"], ["scores"]),
+            oh.make_node("SoftmaxCrossEntropyLoss", ["scores", "label", "class_weights"], ["loss"]),
+        ],
+        [("x", FLOAT, [2, 3]), ("label", INT64, [2])],
+        [("loss", FLOAT, [])],
+        w=np.float32(1.5) * np.ones(3, np.float32),
+        class_weights=np.float32([1, 2, 3]),
+    )
+    executor = adapter.from_model(proto)
+    assert executor.network.get_params() == ["w"]
+    inputs = {"x": np.eye(2, 3, dtype=np.float32), "label": np.array([0, -100])}
+    with pytest.raises(Deep500Error):
+        executor.inference(inputs)
+
+
+def test_gradients_of_two_parameters_are_two_arrays(adapter):
+    proto = model(
+        [
+            oh.make_node("Add", ["x", "a"], ["s"]),
+            oh.make_node("Add", ["s", "b"], ["t"]),
+            oh.make_node("ReduceSum", ["t"], ["loss"], keepdims=0),
+        ],
+        [("x", FLOAT, [2])],
+        [("loss", FLOAT, [])],
+        a=np.zeros(2, np.float32),
+        b=np.zeros(2, np.float32),
+    )
+    executor = adapter.from_model(proto)
+
+    def half_in_place(gradient):
+        gradient *= 0.5  # in place where the framework's tensors can be changed
+        return gradient
+
+    optimizer = d5.GradientDescent(executor, "loss", 1.0, gradient_modifier=half_in_place)
+    optimizer.step({"x": np.ones(2, np.float32)})
+    for value in executor.network.fetch_tensors(["a", "b"]):
+        np.testing.assert_allclose(value, [-0.5, -0.5])

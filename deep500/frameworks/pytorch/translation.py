@@ -47,10 +47,17 @@ class StoredTensors(torch.nn.Module):
         return found
 
 
+#: Names that a module has already, and those that generated code uses.
+_RESERVED = frozenset(
+    {*dir(fx.GraphModule(torch.nn.Module(), fx.Graph())), "attributes", "self", "torch", "device", "inf", "nan"}
+    | {"fx_pytree", "pytree", "NoneType"}
+)
+
+
 def python_name(name: str, taken: set[str]) -> str:
     """Return an attribute name that resembles an ONNX name and is none of ``taken``."""
     base = "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
-    reserved = base == "self" or keyword.iskeyword(base) or hasattr(torch.nn.Module, base) or hasattr(builtins, base)
+    reserved = base in _RESERVED or keyword.iskeyword(base) or hasattr(builtins, base)
     base = f"t_{base}" if not base or base[0].isdigit() or base.startswith("__") or reserved else base
     candidate, count = base, 1
     while candidate in taken:

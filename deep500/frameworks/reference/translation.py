@@ -84,7 +84,8 @@ class Translation:
         for call, reached in zip(reversed(self.calls), reversed(self.differentiated)):
             if reached and not gradients.keys().isdisjoint(call.outputs):
                 self._differentiate(call, values, gradients)
-        return {name: gradients[name] for name in self.program.parameters if name in gradients}
+        # Operators may hand one array on to several inputs; what is returned may be changed in place.
+        return {name: np.array(gradients[name]) for name in self.program.parameters if name in gradients}
 
     def _differentiate(self, call: Call, values: Mapping[str, NDArray[Any]], gradients: Values) -> None:
         arguments = [values[name] if name else None for name in call.inputs]

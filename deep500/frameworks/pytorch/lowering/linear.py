@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 
+from deep500.core.errors import UnsupportedOperatorError
 from deep500.frameworks.pytorch.lowering import lowerings
 from deep500.networks.operator_node import OperatorNode
 
@@ -15,6 +16,11 @@ __all__: list[str] = []
 def gemm(node: OperatorNode, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) -> torch.Tensor:
     """``alpha A' B' + beta C`` with ``A'`` ``[M, K]``, ``B'`` ``[K, N]``, C broadcast to ``[M, N]``."""
     alpha, beta = node.attributes.get("alpha", 1.0), node.attributes.get("beta", 1.0)
+    kind = node.input_types[0]
+    if kind is not None and kind.numpy_dtype.kind in "iu" and (alpha % 1 or beta % 1):
+        raise UnsupportedOperatorError(
+            f"{node.label} scales integers by {alpha:g} and {beta:g}; the PyTorch adapter takes whole factors only."
+        )
     if beta == 0.0:  # C does not count, not even its NaN
         c = None
     a = a.t() if node.attributes.get("transA", 0) else a
@@ -25,11 +31,12 @@ def gemm(node: OperatorNode, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor |
         return F.linear(a, b, c)
     b = b.t() if transposed else b
     product = torch.matmul(a, b)
+    whole = kind is not None and kind.numpy_dtype.kind in "iu"
     if alpha != 1.0:
-        product = product * alpha
+        product = product * (int(alpha) if whole else alpha)
     if c is None:
         return product
-    return product + (c if beta == 1.0 else c * beta)
+    return product + (c if beta == 1.0 else c * (int(beta) if whole else beta))
 
 
 def _columns(node: OperatorNode) -> tuple[object, ...] | None:

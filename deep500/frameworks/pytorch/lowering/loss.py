@@ -10,8 +10,8 @@ from deep500.networks.operator_node import OperatorNode
 
 __all__: list[str] = []
 
-#: PyTorch wants a label to ignore in any case; this one no class has.
-_IGNORE_NONE = -100
+#: PyTorch wants a label to ignore in any case; with this one, no label that occurs is silently left out.
+_IGNORE_NONE = -(2**63)
 
 
 @lowerings.register("SoftmaxCrossEntropyLoss", since=12)

@@ -61,7 +61,12 @@ def concat(node: OperatorNode, *tensors: torch.Tensor) -> torch.Tensor:
 def squeeze(node: OperatorNode, x: torch.Tensor, axes: torch.Tensor | None = None) -> torch.Tensor:
     """Without dimensions of size 1: the named ones, or all."""
     names = node.constant(1)
-    return torch.squeeze(x) if names is None else torch.squeeze(x, tuple(int(a) for a in names))
+    if names is None:
+        return torch.squeeze(x)
+    rank = node.rank()
+    dropped = {int(axis) % rank for axis in names} if rank else set()
+    # PyTorch's squeeze would keep an axis that is not 1 without a word; a reshape fails.
+    return torch.reshape(x, tuple(x.size(axis) for axis in range(rank) if axis not in dropped))
 
 
 @lowerings.register("Unsqueeze", since=13)
