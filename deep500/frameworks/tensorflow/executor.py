@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +15,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import tensorflow as tf
 
 from deep500.core.device import Device
-from deep500.core.errors import InvalidInputError, InvalidNetworkError, TrainingError, UnsupportedOperatorError
+from deep500.core.errors import InvalidNetworkError, TrainingError
 from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.frameworks.tensorflow._errors import explain_run, explain_trace
 from deep500.frameworks.tensorflow._layout import Layout, kernel_order
 from deep500.frameworks.tensorflow.device import device_name, synchronize
 from deep500.frameworks.tensorflow.translation import Translation
@@ -37,7 +36,8 @@ class TensorFlowExecutor(GraphExecutor):
     """Runs a network in TensorFlow.
 
     Each program becomes one ``tf.function`` a purpose (inference; inference and gradients; a whole training step),
-    traced once for all batch sizes. Parameters and states are ``tf.Variable``s on the device. The kernels of
+    traced once for all batch sizes (for inputs without elements once more: TensorFlow's kernels abort on some of them,
+    so the lowerings have to know). Parameters and states are ``tf.Variable``s on the device. The kernels of
     convolutions are held as TensorFlow computes with them, ``[spatial..., I, O]``; they are fetched and fed as ONNX
     declares them.
     """
@@ -50,7 +50,8 @@ class TensorFlowExecutor(GraphExecutor):
         self._variables: dict[str, tf.Variable] = {}
         self._constants: dict[str, NDArray[Any]] = {}
         self._gradients: dict[str, tf.Tensor] = {}
-        self._functions: dict[tuple[Program, str | None, ParameterUpdate | None], _Function] = {}
+        self._functions: dict[_Key, _Function] = {}
+        self._update: ParameterUpdate | None = None
         with tf.device(self.tensorflow_device):
             for name in (*network.parameters, *network.states):
                 value = self._to_layout(name, network.fetch_tensors([name])[0])
@@ -59,10 +60,11 @@ class TensorFlowExecutor(GraphExecutor):
             self._constants[name] = network.fetch_tensors([name])[0]
 
     def _run(self, program: Program, inputs: Sequence[Any]) -> dict[str, Any]:
-        return self._call(self._function(program), inputs)[0]
+        return self._call(self._function(program, inputs), inputs)[0]
 
     def _run_and_differentiate(self, program: Program, inputs: Sequence[Any], loss: str) -> dict[str, Any]:
-        outputs, self._gradients = self._call(self._function(program, loss), inputs)
+        update, self._update = self._update, None
+        outputs, self._gradients = self._call(self._function(program, inputs, loss, update), inputs)
         return outputs
 
     def train(self, inputs: Mapping[str, Any], loss: str, update: ParameterUpdate) -> dict[str, Any]:
@@ -79,15 +81,11 @@ class TensorFlowExecutor(GraphExecutor):
         Raises:
             InvalidInputError: As :meth:`inference_and_backprop`.
         """
-        program, tensors = self._prepare(inputs)
-        if loss not in program.losses:
-            self._check_loss(program, loss)
-        outputs, self._gradients = self._call(self._function(program, loss, update), tensors)
-        self._outputs = outputs
-        self._differentiated = (loss, program.parameters)
-        for event in self.events:
-            event.after_backprop(outputs)
-        return outputs
+        self._update = update
+        try:
+            return self.inference_and_backprop(inputs, loss)
+        finally:
+            self._update = None
 
     def update_parameters(self, rule: UpdateRule) -> None:
         """Replace every parameter that has a gradient by ``rule(gradient, parameter, name)``; see the contract.
@@ -106,6 +104,10 @@ class TensorFlowExecutor(GraphExecutor):
     def gradient_tensor(self, name: str) -> Any | None:
         """Return the gradient by a parameter as it is held; ``None`` when the loss ignores it."""
         return self._gradients.get(name)
+
+    def is_native(self, value: Any) -> bool:
+        """Return whether a value is one of TensorFlow's tensors."""
+        return isinstance(value, (tf.Tensor, tf.Variable))
 
     def to_native(self, value: Any, descriptor: TensorDescriptor) -> Any:
         """Return a value as a ``tf.Tensor`` on the device."""
@@ -150,19 +152,31 @@ class TensorFlowExecutor(GraphExecutor):
             return np.ascontiguousarray(value.transpose(kernel_order(value.ndim)))
         return value
 
-    def _function(self, program: Program, loss: str | None = None, update: ParameterUpdate | None = None) -> _Function:
-        key = (program, loss, update)
+    def _function(
+        self,
+        program: Program,
+        inputs: Sequence[tf.Tensor],
+        loss: str | None = None,
+        update: ParameterUpdate | None = None,
+    ) -> _Function:
+        shapes = None
+        if any(tensor.shape.num_elements() == 0 for tensor in inputs):
+            shapes = tuple(tuple(tensor.shape) for tensor in inputs)
+        key = (program, loss, update, shapes)
         function = self._functions.get(key)
         if function is None:
             translation = Translation(program, self._layouts, self._constants)
-            inputs = self.network.inputs
-            signature = [_specification(name, inputs[name]) for name in program.inputs]
-            function = _Function(translation, self._variables, signature, self.tensorflow_device, loss, update)
+            declared = self.network.inputs
+            signature = [_specification(name, declared[name]) for name in program.inputs]
+            if shapes:
+                signature = [tf.TensorSpec(s, own.dtype) for s, own in zip(shapes, signature, strict=True)]
+            with explain_run(self.network.name):
+                function = _Function(translation, self._variables, signature, self.tensorflow_device, loss, update)
             self._functions[key] = function
         return function
 
     def _call(self, function: _Function, inputs: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        with _explained(self.network.name):
+        with explain_run(self.network.name):
             outputs, gradients = function(*inputs)
         # Without a loss there are no gradients.
         named = zip(function.program.parameters, gradients, strict=False)
@@ -187,6 +201,10 @@ def from_model(
         InvalidNetworkError: The network cannot be read.
     """
     return TensorFlowExecutor(network, device, events)
+
+
+#: A program, its loss, its update, and the shapes of its inputs where one of them has no elements.
+_Key: TypeAlias = tuple[Program, str | None, ParameterUpdate | None, tuple[tuple[int, ...], ...] | None]
 
 
 class _Function:
@@ -219,7 +237,8 @@ class _Function:
                 for state, name in program.state_updates.items():
                     variables[state].assign(values[name])
                 if loss:
-                    gradients = [_dense(g) for g in tape.gradient(values[loss], trained)]
+                    with explain_trace(loss):
+                        gradients = [_dense(g) for g in tape.gradient(values[loss], trained)]
                 if update:
                     named = {n: g for n, g in zip(program.parameters, gradients, strict=True) if g is not None}
                     update(named, {name: variables[name] for name in named})
@@ -273,7 +292,7 @@ def _checked(value: Any, variable: tf.Variable, name: str) -> tf.Tensor:
         raise TrainingError(f"The update rule returned nothing for parameter {name!r}; it must return {expected}.")
     try:
         tensor = tf.convert_to_tensor(value, variable.dtype)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, tf.errors.OpError) as error:
         raise TrainingError(f"The update rule must return {expected} for parameter {name!r}: {error}") from error
     if tensor.shape != variable.shape:
         raise TrainingError(
@@ -281,23 +300,3 @@ def _checked(value: Any, variable: tf.Variable, name: str) -> tf.Tensor:
             f"it must return {expected}."
         )
     return tensor
-
-
-@contextlib.contextmanager
-def _explained(network: str) -> Iterator[None]:
-    """Turn what TensorFlow finds wrong while it runs into errors of Deep500."""
-    try:
-        yield
-    except tf.errors.InvalidArgumentError as error:
-        raise InvalidInputError(f"TensorFlow cannot run {network!r} on these inputs: {_reason(error)}") from error
-    except (tf.errors.UnimplementedError, tf.errors.NotFoundError) as error:
-        raise UnsupportedOperatorError(f"TensorFlow has no kernel to run {network!r}: {_reason(error)}") from error
-
-
-def _reason(error: tf.errors.OpError) -> str:
-    """Return what TensorFlow says, and of which operation, without the places in our sources that it adds."""
-    node = re.search(r"{{node (.+?)}}", error.message)
-    told = (line.strip() for line in error.message.splitlines())
-    added = ("File ", "Graph execution error", "Detected at node", "[[{{node")
-    reason = " ".join(line for line in told if line and not line.startswith(added))
-    return f"{reason} (at {node.group(1)})" if node else reason

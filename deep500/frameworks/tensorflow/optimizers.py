@@ -12,6 +12,7 @@ import tensorflow as tf
 from deep500.core.errors import TrainingError
 from deep500.frameworks.tensorflow.executor import TensorFlowExecutor
 from deep500.networks.graph_executor import GraphExecutor
+from deep500.training.hyperparameters import fraction, non_negative, positive
 from deep500.training.optimizer import GradientModifier, Optimizer
 
 __all__ = ["AdamOptimizer", "GradientDescent", "KerasOptimizer", "MomentumOptimizer"]
@@ -48,8 +49,8 @@ class KerasOptimizer(Optimizer):
             **arguments: Its further arguments.
 
         Raises:
-            TrainingError: The executor is not TensorFlow's, the network has no such loss, or Keras runs on another
-                framework.
+            TrainingError: The executor is not TensorFlow's, the network has no such loss, Keras runs on another
+                framework, or the learning rate is not a finite number from 0.
         """
         if isinstance(executor, GraphExecutor) and not isinstance(executor, TensorFlowExecutor):
             raise TrainingError(
@@ -71,7 +72,9 @@ class KerasOptimizer(Optimizer):
         if dtype == tf.float64:
             arguments = {name: np.float64(value) for name, value in arguments.items()}
         with tf.device(executor.tensorflow_device):
-            self._learning_rate = tf.Variable(learning_rate, dtype=dtype, trainable=False)
+            self._learning_rate = tf.Variable(
+                non_negative("learning_rate", learning_rate), dtype=dtype, trainable=False
+            )
             self.keras_optimizer = kind(learning_rate=self._learning_rate.read_value, **arguments)
             self.keras_optimizer.build(parameters)
 
@@ -82,7 +85,7 @@ class KerasOptimizer(Optimizer):
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
-        self._learning_rate.assign(value)
+        self._learning_rate.assign(non_negative("learning_rate", value))
 
     def step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Train on one minibatch; see :meth:`Optimizer.step`."""
@@ -96,13 +99,20 @@ class KerasOptimizer(Optimizer):
         if self.gradient_modifier is None:
             return gradient
         value = self.gradient_modifier(gradient, tf.convert_to_tensor(variable), name)
-        shape = None if value is None else tf.convert_to_tensor(value).shape
-        if value is None or not gradient.shape.is_compatible_with(shape):
+        expected = f"it must return a gradient {gradient.dtype.name}{gradient.shape}"
+        if value is None:
+            raise TrainingError(f"gradient_modifier returned nothing for parameter {name!r}; {expected}.")
+        try:
+            modified = tf.convert_to_tensor(value, gradient.dtype)
+        except (TypeError, ValueError, tf.errors.OpError) as error:
             raise TrainingError(
-                f"gradient_modifier returned {'nothing' if value is None else f'shape {shape}'} for parameter "
-                f"{name!r}; it must return a gradient of shape {gradient.shape}."
+                f"gradient_modifier returned {type(value).__name__} for parameter {name!r}; {expected}: {error}"
+            ) from error
+        if not gradient.shape.is_compatible_with(modified.shape):
+            raise TrainingError(
+                f"gradient_modifier returned shape {modified.shape} for parameter {name!r}; {expected}."
             )
-        return tf.convert_to_tensor(value, gradient.dtype)
+        return modified
 
 
 class GradientDescent(KerasOptimizer):
@@ -133,7 +143,8 @@ class MomentumOptimizer(KerasOptimizer):
         gradient_modifier: GradientModifier | None = None,
     ) -> None:
         """Attach to an executor; see :class:`KerasOptimizer`."""
-        super().__init__(executor, loss, learning_rate, gradient_modifier, keras.optimizers.SGD, momentum=momentum)
+        arguments = {"momentum": fraction("momentum", momentum)}
+        super().__init__(executor, loss, learning_rate, gradient_modifier, keras.optimizers.SGD, **arguments)
 
 
 class AdamOptimizer(KerasOptimizer):
@@ -157,5 +168,9 @@ class AdamOptimizer(KerasOptimizer):
         gradient_modifier: GradientModifier | None = None,
     ) -> None:
         """Attach to an executor; see :class:`KerasOptimizer`."""
-        arguments = {"beta_1": beta1, "beta_2": beta2, "epsilon": epsilon}
+        arguments = {
+            "beta_1": fraction("beta1", beta1),
+            "beta_2": fraction("beta2", beta2),
+            "epsilon": positive("epsilon", epsilon),
+        }
         super().__init__(executor, loss, learning_rate, gradient_modifier, keras.optimizers.Adam, **arguments)

@@ -13,9 +13,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from deep500.core.errors import OperatorError
 from deep500.networks.operator_node import OperatorNode
 
-__all__ = ["Windows", "pad", "read_windows"]
+__all__ = ["Windows", "fitting", "pad", "read_windows"]
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,35 @@ def read_windows(node: OperatorNode, x: tf.Tensor, kernel: Sequence[int]) -> Win
         outputs.append(count)
         overhangs.append((count - 1) * stride - room)
     return Windows(sizes, tuple(kernel), strides, dilations, begin, end, tuple(overhangs), tuple(outputs))
+
+
+def fitting(node: OperatorNode, x: tf.Tensor, windows: Windows) -> tf.Tensor:
+    """Return the image after a check, at run time where its sizes are unknown, that a window fits into it.
+
+    TensorFlow's kernels abort the process, or return nothing, when none does.
+
+    Raises:
+        OperatorError: No window fits.
+    """
+    message = (
+        f"{node.label}: a window of {list(windows.kernel)} elements, {list(windows.dilations)} apart, does not fit "
+        f"into the padded image"
+    )
+    if any(isinstance(count, int) and count < 1 for count in windows.outputs):
+        raise OperatorError(f"{message} of sizes {list(windows.sizes)}.")
+    spans = [(k - 1) * d + 1 for k, d in zip(windows.kernel, windows.dilations, strict=True)]
+    axes = zip(windows.outputs, spans, windows.begin, windows.end, strict=True)
+    # An image has elements, and automatic padding lets a window fit into any.
+    unsure = [
+        count
+        for count, span, begin, end in axes
+        if not isinstance(count, int) and isinstance(begin, int) and span > 1 + begin + end
+    ]
+    if not unsure:
+        return x
+    checks = [tf.debugging.Assert(count >= 1, [f"{message} of shape (channels last)", tf.shape(x)]) for count in unsure]
+    with tf.control_dependencies(checks):
+        return tf.identity(x)
 
 
 def pad(x: tf.Tensor, windows: Windows, value: Any = 0) -> tf.Tensor:

@@ -40,7 +40,10 @@ def tanh(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
 @lowerings.register("Softmax", since=13)
 def softmax(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     """Return exp(x) / sum(exp(x)) along one axis. Source: ONNX Softmax-13."""
-    return tf.nn.softmax(x, node.attributes.get("axis", -1))
+    axis = node.attributes.get("axis", -1)
+    # TensorFlow's kernel gives zeros beside NaN and infinity; what is added is 0 or, where the maximum is neither, NaN.
+    nan = tf.stop_gradient(0 * tf.reduce_max(x, axis, keepdims=True))
+    return tf.nn.softmax(x, axis) + nan
 
 
 @lowerings.register("LogSoftmax", since=13)

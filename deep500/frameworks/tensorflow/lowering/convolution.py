@@ -9,7 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from deep500.frameworks.tensorflow.lowering import lowerings
-from deep500.frameworks.tensorflow.lowering._windows import Windows, pad, read_windows
+from deep500.frameworks.tensorflow.lowering._tensors import is_empty, nothing
+from deep500.frameworks.tensorflow.lowering._windows import Windows, fitting, pad, read_windows
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = ["conv"]
@@ -33,6 +34,9 @@ def conv(node: OperatorNode, x: tf.Tensor, w: tf.Tensor, b: tf.Tensor | None = N
     declared = node.attributes.get("kernel_shape") or [None] * (w.shape.rank - 2)
     kernel = [known or size for known, size in zip(w.shape[:-2], declared, strict=True)]
     windows = read_windows(node, x, kernel)
+    x = fitting(node, x, windows)
+    if is_empty(x):
+        return nothing([x.shape[0], *windows.outputs, w.shape[-1]], x, w, *([] if b is None else [b]))
     if len(kernel) == 1:
         # TensorFlow's one-dimensional convolution is its two-dimensional one over images of height 1.
         x, w, windows = tf.expand_dims(x, 1), tf.expand_dims(w, 0), _with_height(windows)

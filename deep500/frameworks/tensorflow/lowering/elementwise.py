@@ -5,7 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 import tensorflow as tf
 
+from deep500.core.errors import OperatorError
 from deep500.frameworks.tensorflow.lowering import lowerings
+from deep500.frameworks.tensorflow.lowering._tensors import unfused
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = [
@@ -28,7 +30,7 @@ __all__ = [
 @lowerings.register("Add", since=7)
 def add(node: OperatorNode, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """Return a + b. Source: ONNX Add-14."""
-    return tf.math.add(a, b)
+    return tf.math.add(*(unfused(x) if _is_product(x) and y.shape.rank != 1 else x for x, y in ((a, b), (b, a))))
 
 
 @lowerings.register("Sub", since=7)
@@ -92,6 +94,9 @@ def clip(
     node: OperatorNode, x: tf.Tensor, lowest: tf.Tensor | None = None, highest: tf.Tensor | None = None
 ) -> tf.Tensor:
     """Return x, raised to ``lowest`` and then lowered to ``highest`` (scalars). Source: ONNX Clip-13."""
+    for bound in (lowest, highest):
+        if bound is not None and bound.shape.rank:
+            raise OperatorError(f"{node.label} was given a bound of shape {bound.shape}; accepted are scalars.")
     if lowest is not None:
         x = tf.math.maximum(x, lowest)
     return x if highest is None else tf.math.minimum(x, highest)
@@ -107,3 +112,11 @@ def cast(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
 def identity(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     """Return x. Source: ONNX Identity-25."""
     return tf.identity(x)
+
+
+def _is_product(x: tf.Tensor) -> bool:
+    """Return whether a tensor is a matrix product, which TensorFlow would fuse with a matrix as if it were a bias."""
+    operation = x.op
+    while operation.type == "Identity":
+        operation = operation.inputs[0].op
+    return bool(operation.type == "MatMul")

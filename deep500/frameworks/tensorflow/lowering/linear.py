@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from deep500.core.errors import OperatorError
 from deep500.frameworks.tensorflow.lowering import lowerings
+from deep500.frameworks.tensorflow.lowering._tensors import is_empty, unfused
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = ["gemm", "mat_mul"]
@@ -22,7 +24,7 @@ def gemm(node: OperatorNode, a: tf.Tensor, b: tf.Tensor, c: tf.Tensor | None = N
 
     Source: ONNX Gemm-13.
     """
-    y = tf.linalg.matmul(
+    y = _product(
         a,
         b,
         transpose_a=bool(node.attributes.get("transA", 0)),
@@ -33,12 +35,15 @@ def gemm(node: OperatorNode, a: tf.Tensor, b: tf.Tensor, c: tf.Tensor | None = N
         y = y * tf.cast(alpha, y.dtype)
     if c is None:
         return y
+    _check_addend(node, c, y)
+    if beta == 0:
+        return y
     if beta != 1:
         c = c * tf.cast(beta, c.dtype)
     # One kernel with the product, and a gradient without broadcasting.
-    if c.shape.rank == 1 and c.shape[0] is not None and c.shape[0] == y.shape[1]:
-        return tf.nn.bias_add(y, c)
-    return y + c
+    if c.shape.rank and c.shape[-1] is not None and c.shape.num_elements() == c.shape[-1] == y.shape[1]:
+        return tf.nn.bias_add(y, tf.reshape(c, [-1]) if c.shape.rank > 1 else c)
+    return unfused(y) + c
 
 
 @lowerings.register("MatMul", since=1)
@@ -48,9 +53,31 @@ def mat_mul(node: OperatorNode, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     Source: ONNX MatMul-13.
     """
     left, right = a.shape.rank == 1, b.shape.rank == 1
-    y = tf.linalg.matmul(tf.expand_dims(a, 0) if left else a, tf.expand_dims(b, 1) if right else b)
+    y = _product(tf.expand_dims(a, 0) if left else a, tf.expand_dims(b, 1) if right else b)
     if right:
         y = tf.squeeze(y, -1)
     if left:
         y = tf.squeeze(y, -1 if right else -2)
     return y
+
+
+def _product(a: tf.Tensor, b: tf.Tensor, transpose_a: bool = False, transpose_b: bool = False) -> tf.Tensor:
+    """Return the product of (stacks of) matrices."""
+    y = tf.linalg.matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    inner = a.shape[-2 if transpose_a else -1] or b.shape[-1 if transpose_b else -2]
+    # Fused with a bias, TensorFlow's product of matrices without elements aborts the process.
+    return unfused(y) if is_empty(y) or not inner else y
+
+
+def _check_addend(node: OperatorNode, c: tf.Tensor, y: tf.Tensor) -> None:
+    """Check, as far as sizes are known, that what is added to a product broadcasts to the product's shape.
+
+    Raises:
+        OperatorError: It does not.
+    """
+    if c.shape.rank is None:
+        return
+    sizes = zip(reversed(c.shape.as_list()), reversed(y.shape.as_list()), strict=False)
+    wrong = any(None not in pair and pair[0] not in (1, pair[1]) for pair in sizes)
+    if c.shape.rank > 2 or wrong:
+        raise OperatorError(f"{node.label} was given C of shape {c.shape}, which does not broadcast to {y.shape}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from deep500.core.errors import OperatorError
 from deep500.frameworks.tensorflow.lowering import lowerings
 from deep500.networks.operator_node import OperatorNode
 
@@ -28,10 +29,16 @@ def softmax_cross_entropy_loss(
 
     Source: ONNX SoftmaxCrossEntropyLoss-13.
     """
+    classes = scores.shape[-1]
+    if classes == 0 or (weights is not None and not weights.shape.is_compatible_with([classes])):
+        given = "none" if weights is None else weights.shape
+        raise OperatorError(f"{node.label} was given {classes} classes and weights {given}; accepted are one a class.")
     ignored = node.attributes.get("ignore_index")
     counted = None if ignored is None else tf.not_equal(labels, tf.cast(ignored, labels.dtype))
     valid = labels if counted is None else tf.where(counted, labels, tf.zeros_like(labels))
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(valid, scores)
+    # What an ignored label scores, NaN even, has no part in the loss.
+    counting = scores if counted is None else tf.where(counted[..., None], scores, tf.zeros_like(scores))
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(valid, counting)
     weight = None
     if weights is not None:
         weight = tf.gather(weights, valid)
@@ -40,6 +47,9 @@ def softmax_cross_entropy_loss(
         weight = tf.where(counted, ones, tf.zeros_like(ones))
     if weight is not None:
         losses = losses * weight
+    if counted is not None:
+        # The gradient of a mean over no labels is 0.
+        losses = tf.where(counted, losses, tf.zeros_like(losses))
     reduction = node.attributes.get("reduction", "mean")
     if reduction == "sum":
         losses = tf.reduce_sum(losses)

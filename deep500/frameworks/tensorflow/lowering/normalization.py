@@ -5,6 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from deep500.frameworks.tensorflow.lowering import lowerings
+from deep500.frameworks.tensorflow.lowering._tensors import is_empty
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = ["batch_normalization"]
@@ -35,10 +36,10 @@ def batch_normalization(
     epsilon = float(node.attributes.get("epsilon", 1e-5))
     if not node.attributes.get("training_mode", 0):
         # The fused kernel has no gradient by mean and variance.
-        if x.dtype == tf.float64 or not {3, 4} <= set(node.constants):
+        if x.dtype == tf.float64 or is_empty(x) or not {3, 4} <= set(node.constants):
             return _normalise(x, scale, bias, mean, variance, epsilon)
         return _fused(x, scale, bias, epsilon, mean, variance)[0]
-    if x.dtype == tf.float64 or node.attributes.get("statistics_are_read", 0):
+    if x.dtype == tf.float64 or is_empty(x) or node.attributes.get("statistics_are_read", 0):
         wide = _statistics_dtype(x)
         batch_mean, batch_variance = tf.nn.moments(tf.cast(x, wide), list(range(x.shape.rank - 1)))
         y = _normalise(x, scale, bias, batch_mean, batch_variance, epsilon)

@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from deep500.core.errors import UnsupportedOperatorError
 from deep500.frameworks.tensorflow.lowering import lowerings
-from deep500.frameworks.tensorflow.lowering._windows import Windows, pad, read_windows
+from deep500.frameworks.tensorflow.lowering._tensors import is_empty, nothing
+from deep500.frameworks.tensorflow.lowering._windows import Windows, fitting, pad, read_windows
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = ["average_pool", "global_average_pool", "global_max_pool", "max_pool"]
@@ -28,14 +29,33 @@ def max_pool(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
             f"The tensorflow adapter does not compute the second output, Indices, of {node.label}."
         )
     windows = read_windows(node, x, node.attributes["kernel_shape"])
+    x = fitting(node, x, windows)
+    if is_empty(x):
+        return nothing([x.shape[0], *windows.outputs, x.shape[-1]], x)
     lowest = -np.inf if x.dtype.is_floating else x.dtype.min
     # The maximum of nothing is -inf; for TensorFlow's kernels it is the lowest number.
     if not _has_kernel(x, windows) or windows.may_miss_image:
         return functools.reduce(tf.maximum, windows.slices(pad(x, windows, lowest)))
-    padding = windows.padding
+    image, padding = x, windows.padding
     if not padding:
-        x, padding = pad(x, windows, lowest), "VALID"
-    return tf.nn.max_pool(x, windows.kernel, windows.strides, padding)
+        image, padding = pad(x, windows, lowest), "VALID"
+    y = tf.nn.max_pool(image, windows.kernel, windows.strides, padding)
+    return y if _is_bounded_below(x) else _with_infinity(y)
+
+
+def _is_bounded_below(x: tf.Tensor) -> bool:
+    """Return whether no element can be -inf, as after an activation; then the operations that find it are saved."""
+    operation = x.op
+    while operation.type in ("Identity", "Reshape", "Transpose"):
+        operation = operation.inputs[0].op
+    return operation.type in ("Abs", "Exp", "Relu", "Sigmoid", "Softmax", "Sqrt", "Tanh")
+
+
+@tf.custom_gradient  # type: ignore[untyped-decorator]
+def _with_infinity(y: tf.Tensor) -> tuple[tf.Tensor, Any]:
+    """Return maxima with -inf for the lowest number, which is what TensorFlow's kernels take for it."""
+    exact = tf.where(y > y.dtype.min, y, tf.constant(-np.inf, y.dtype))
+    return exact, lambda gradient: gradient
 
 
 @lowerings.register("AveragePool", since=7)
@@ -45,6 +65,9 @@ def average_pool(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     Source: ONNX AveragePool-22.
     """
     windows = read_windows(node, x, node.attributes["kernel_shape"])
+    x = fitting(node, x, windows)
+    if is_empty(x):
+        return nothing([x.shape[0], *windows.outputs, x.shape[-1]], x)
     with_padding = bool(node.attributes.get("count_include_pad", 0))
     if _has_kernel(x, windows) and windows.is_same and not with_padding:
         return tf.nn.avg_pool(x, windows.kernel, windows.strides, "SAME")

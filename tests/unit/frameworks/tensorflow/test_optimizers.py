@@ -182,3 +182,29 @@ def test_other_dtypes(dtype: str) -> None:
     optimizer = MomentumOptimizer(executor, learning_rate=0.01)
     losses = [float(optimizer.step(batches(1, dtype)[0])["loss"]) for _ in range(5)]
     assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("value", ["a", None, np.nan, np.inf, -1, True])
+def test_hyper_parameters_are_checked(value: Any) -> None:
+    executor = executor_of()
+    for kind, name in (
+        (GradientDescent, "learning_rate"),
+        (MomentumOptimizer, "learning_rate"),
+        (MomentumOptimizer, "momentum"),
+        (AdamOptimizer, "learning_rate"),
+        (AdamOptimizer, "beta1"),
+        (AdamOptimizer, "beta2"),
+        (AdamOptimizer, "epsilon"),
+    ):
+        with pytest.raises(TrainingError, match=f"{name} was given as"):
+            kind(executor, **{name: value})
+    optimizer = GradientDescent(executor)
+    with pytest.raises(TrainingError, match="learning_rate was given as"):
+        optimizer.learning_rate = value
+    assert optimizer.learning_rate == 0.1
+
+
+def test_what_a_modifier_returns_must_become_a_tensor() -> None:
+    optimizer = GradientDescent(executor_of(), gradient_modifier=lambda gradient, parameter, name: object())
+    with pytest.raises(TrainingError, match="gradient_modifier returned object"):
+        optimizer.step(batches(1)[0])
