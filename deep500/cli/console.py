@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import traceback
 from collections.abc import Iterable, Sequence
 
-__all__ = ["print_error", "print_table"]
+from deep500.recipe.texts import message_of, one_line
+
+__all__ = ["print_error", "print_table", "print_traceback"]
 
 
 def print_error(message: object) -> None:
-    """Write a mistake of the user as one line on the standard error."""
-    print(f"Error: {' '.join(str(message).split())}", file=sys.stderr)
+    """Write a mistake of the user as one line on the standard error; where that is not possible, write nothing."""
+    text = message_of(message) if isinstance(message, BaseException) else one_line(str(message))
+    with contextlib.suppress(OSError, ValueError):  # a full disk, a stream that is closed: the exit code has to do
+        print(f"Error: {text}", file=sys.stderr, flush=True)
+
+
+def print_traceback() -> None:
+    """Write the traceback of the exception being handled on the standard error, where that is possible."""
+    with contextlib.suppress(OSError, ValueError):
+        traceback.print_exc()
 
 
 def print_table(rows: Iterable[Sequence[str]]) -> None:

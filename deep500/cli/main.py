@@ -5,29 +5,33 @@ code  meaning
 ====  ==================================================================================================
 0     done; a recipe PASSED
 1     a recipe FAILED: a metric is worse than acceptable, or the training diverged
-2     the user's mistake, told in one line on the standard error
+2     the user's mistake, or the machine's (a full disk), told in one line on the standard error
 70    a fault of Deep500 itself, shown with its traceback (``EX_SOFTWARE`` of ``sysexits.h``)
 130   interrupted with Ctrl-C; a result file that was asked for is written and marked as incomplete
 141   whoever read the output left before its end (``deep500 list operators | head -1``)
+143   ended with SIGTERM, otherwise as with Ctrl-C
 ====  ==================================================================================================
 """
 
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from deep500._version import __version__
-from deep500.cli.console import print_error, print_table
+from deep500.cli.blame import circumstance, recipe_error
+from deep500.cli.console import print_error, print_table, print_traceback
+from deep500.cli.env import ENV_EXAMPLES, environment_command
+from deep500.cli.exit_codes import FAILED, FAULT, INTERRUPTED, MISTAKE, PASSED, UNREAD
+from deep500.cli.process import run_as_process
 from deep500.core.errors import Deep500Error
+from deep500.recipe.signals import signals_deferred
+from deep500.recipe.texts import shown_path
 
 __all__ = ["app", "main", "run_command"]
-
-PASSED, FAILED, MISTAKE, FAULT, INTERRUPTED, UNREAD = 0, 1, 2, 70, 130, 141
 
 #: The parser's errors, wherever this version of Typer keeps them (in itself or in click).
 _PARSER_ERRORS = tuple(c for c in typer.BadParameter.__mro__ if issubclass(c, Exception) and c is not Exception)
@@ -69,13 +73,15 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command with the process's arguments and leave with its exit code."""
-    sys.exit(run_command(sys.argv[1:]))
+    sys.exit(run_as_process(lambda: run_command(sys.argv[1:])))
 
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     try:
-        return int(app(list(arguments), standalone_mode=False, prog_name="deep500") or 0)
+        code = int(app(list(arguments), standalone_mode=False, prog_name="deep500") or 0)
+        sys.stdout.flush()  # here a full disk shows, or a reader that has left
+        return code
     except _PARSER_ERRORS as error:
         print_error(getattr(error, "format_message", error.__str__)())
         return MISTAKE
@@ -84,10 +90,14 @@ def run_command(arguments: Sequence[str]) -> int:
         return MISTAKE
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
-    except SystemExit:  # Typer's answer to a closed pipe, with code 1, which here is a recipe that FAILED
+    except (SystemExit, BrokenPipeError):  # Typer answers a closed pipe with code 1, which is a recipe that FAILED
         return UNREAD
-    except Exception:  # noqa: BLE001, RUF100 - the last resort: told in full, with an exit code of its own
-        traceback.print_exc()
+    except Exception as error:  # noqa: BLE001, RUF100 - the last resort: told in full, with an exit code of its own
+        reason = circumstance(error)
+        if reason is not None:
+            print_error(reason)
+            return MISTAKE
+        print_traceback()
         print_error("this is a fault of Deep500, not of what you typed; please report it with the lines above.")
         return FAULT
 
@@ -121,27 +131,28 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Write nothing but the verdict.")] = False,
 ) -> int:
     """Run a recipe and tell whether it PASSED."""
-    from deep500.recipe.loading import load_recipe
-    from deep500.recipe.overrides import override_recipe, parse_assignment
-    from deep500.recipe.reporter import ConsoleReporter
-    from deep500.recipe.runner import execute_recipe
+    with signals_deferred():  # libraries in C++ do not survive Ctrl-C while they are imported
+        from deep500.recipe.loading import load_recipe
+        from deep500.recipe.overrides import override_recipe, parse_assignment
+        from deep500.recipe.reporter import ConsoleReporter
+        from deep500.recipe.runner import execute_recipe
 
     loaded = load_recipe(recipe)
     assignments = [parse_assignment(text) for text in changes or ()]
     loaded = override_recipe(loaded, changes=assignments, framework=framework, seed=seed, device=device)
     try:
         result = execute_recipe(loaded, output=output, reporter=ConsoleReporter(quiet=quiet))
-    except Deep500Error:
+    except (Deep500Error, KeyboardInterrupt, BrokenPipeError):
         raise
-    except (Exception, SystemExit) as error:
-        line = _line_in(loaded.path, error)
-        if line is None:
-            raise
+    except BaseException as error:
         # The recipe's own code (an event, a gradient modifier) is the user's, not Deep500's.
-        print_error(f"{loaded.path}:{line}: {type(error).__name__}: {error}")
+        message = recipe_error(loaded.path, error)
+        if message is None:
+            raise
+        print_error(message)
         return MISTAKE
     if output is not None and not quiet:
-        print(f"The result is in {output}")
+        print(f"The result is in {shown_path(output)}")
     return PASSED if result.passed else FAILED
 
 
@@ -156,7 +167,4 @@ def list_(
     return PASSED
 
 
-def _line_in(path: str | None, error: BaseException) -> int | None:
-    """Return the last line of a file that took part in an error."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-    return lines[-1] if lines else None
+app.command(name="env", epilog=ENV_EXAMPLES)(environment_command)

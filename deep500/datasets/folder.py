@@ -6,7 +6,9 @@ import os
 from os import PathLike
 from pathlib import Path
 
-__all__ = ["DATA_VARIABLE", "data_folder"]
+from deep500.core.errors import DatasetError
+
+__all__ = ["DATA_VARIABLE", "data_folder", "shown_path"]
 
 #: Environment variable that names the folder.
 DATA_VARIABLE = "DEEP500_DATA"
@@ -18,11 +20,27 @@ def data_folder(folder: str | PathLike[str] | None = None) -> Path:
     Args:
         folder: The folder; by default the one that the environment variable ``DEEP500_DATA`` names, else
             ``deep500/datasets`` in the user's cache (``~/.cache`` on Linux, unless ``XDG_CACHE_HOME`` says otherwise).
+
+    Raises:
+        DatasetError: It starts with ``~``, and there is no such home folder.
     """
     named = folder if folder is not None else os.environ.get(DATA_VARIABLE)
     if named:
-        return Path(named).expanduser()
+        try:
+            return Path(named).expanduser()
+        except RuntimeError as error:
+            source = "" if folder is not None else f" by the environment variable {DATA_VARIABLE}"
+            raise DatasetError(
+                f"The folder of data sets was named {os.fspath(named)!r}{source}, and there is no such home folder. "
+                f"Give a path that does not start with '~'."
+            ) from error
 
     import platformdirs
 
     return platformdirs.user_cache_path("deep500", appauthor=False) / "datasets"
+
+
+def shown_path(path: str | PathLike[str]) -> str:
+    """Return a path as a message shows it: as it is, or quoted with escapes when it has odd characters."""
+    text = os.fspath(path)
+    return text if text.isprintable() else repr(text)

@@ -34,6 +34,9 @@ RECIPE_MODULE_PREFIX = "deep500_recipe_file_"
 
 _PLAIN = (type(None), bool, int, str)
 
+#: Longest whole number that is written in decimal digits; Python refuses to write more than 4,300 of them.
+_LONGEST_INTEGER_BITS = 4096
+
 
 def hash_description(description: Any) -> str:
     """Return the SHA-256 of a description's canonical JSON text, as a hexadecimal text."""
@@ -57,6 +60,8 @@ def describe(value: Any) -> Any:
 def _describe(value: Any, parents: tuple[int, ...]) -> Any:
     if isinstance(value, enum.Enum):
         return {"$enum": f"{_type_name(type(value))}.{value.name}"}
+    if type(value) is int and value.bit_length() > _LONGEST_INTEGER_BITS:
+        return {"$int": hex(value)}
     if type(value) in _PLAIN:
         return value
     if type(value) is float:

@@ -11,6 +11,7 @@ import numpy as np
 
 from deep500.core.errors import InvalidInputError, RecipeError
 from deep500.core.random import check_seed
+from deep500.recipe.texts import shown
 
 __all__ = ["KEYS", "Key", "argument_keys", "base_key", "check_value", "known_keys"]
 
@@ -22,7 +23,8 @@ class Key:
     Attributes:
         meaning: What it is, in one line.
         accepted: What it may be, for messages.
-        check: Returns the value in its canonical type; raises ``ValueError`` when it is not accepted.
+        check: Returns the value in its canonical type; raises ``ValueError`` when it is not accepted, with what is
+            where ``accepted`` is not enough.
         required: Whether every recipe must have it.
         takes_arguments: Whether ``<key>_args`` and ``<key>_kwargs`` exist.
     """
@@ -34,9 +36,15 @@ class Key:
     takes_arguments: bool = False
 
 
+#: What a counter of every framework and of JSON's readers holds.
+_LARGEST_COUNT = 2**63 - 1
+
+
 def _count(value: Any) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError
+    if value > _LARGEST_COUNT:
+        raise ValueError("a whole number from 1 to 2**63 - 1")
     return operator.index(value)
 
 
@@ -152,18 +160,14 @@ def check_value(part: str, key: str, value: Any) -> Any:
     if key in KEYS:
         try:
             return KEYS[key].check(value)
-        except ValueError:
-            raise RecipeError(f"{part}[{key!r}] is {_shown(value)}; accepted is {KEYS[key].accepted}.") from None
+        except ValueError as error:
+            accepted = str(error) or KEYS[key].accepted
+            raise RecipeError(f"{part}[{key!r}] is {shown(value)}; accepted is {accepted}.") from None
     if key.endswith("_kwargs"):
         if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-            raise RecipeError(f"{part}[{key!r}] is {_shown(value)}; accepted is a dict of arguments by name.")
+            raise RecipeError(f"{part}[{key!r}] is {shown(value)}; accepted is a dict of arguments by name.")
         return dict(value)
     if not isinstance(value, (list, tuple)):
         hint = " A tuple of one value is written (value,)." if isinstance(value, (int, float)) else ""
-        raise RecipeError(f"{part}[{key!r}] is {_shown(value)}; accepted is a tuple of arguments.{hint}")
+        raise RecipeError(f"{part}[{key!r}] is {shown(value)}; accepted is a tuple of arguments.{hint}")
     return tuple(value)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"a {type(value).__name__}"

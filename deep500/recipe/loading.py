@@ -18,6 +18,7 @@ from deep500.core.errors import Deep500Error, MissingDependencyError, RecipeErro
 from deep500.recipe.describe import RECIPE_MODULE_PREFIX
 from deep500.recipe.recipe import Recipe
 from deep500.recipe.shipped import SHIPPED, shipped_recipes
+from deep500.recipe.texts import message_of, one_line, shown_path
 
 __all__ = ["is_loading", "load_recipe"]
 
@@ -44,14 +45,21 @@ def load_recipe(source: str | PathLike[str]) -> Recipe:
             these are no recipe.
     """
     path = _find(source)
+    if path in _loading:
+        raise RecipeError(f"{shown_path(path)}: the recipe reads itself.")
     module = _execute(path)
-    missing = [name for name in ("FIXED", "MUTABLE", "METRICS") if not hasattr(module, name)]
-    if missing:
-        raise RecipeError(f"{path}: defines no {', '.join(missing)}; a recipe defines FIXED, MUTABLE and METRICS.")
     try:
+        missing = [name for name in ("FIXED", "MUTABLE", "METRICS") if not hasattr(module, name)]
+        if missing:
+            raise RecipeError(f"defines no {', '.join(missing)}; a recipe defines FIXED, MUTABLE and METRICS.")
         return Recipe(module.FIXED, module.MUTABLE, module.METRICS, name=path.stem, path=str(path))
     except RecipeError as error:
-        raise RecipeError(f"{path}: {error}") from error
+        raise RecipeError(f"{shown_path(path)}: {error}") from error
+    except Exception as error:
+        # Code of the recipe file that runs while its values are looked at: a __repr__, a __getattr__.
+        if not _lines(path, error):
+            raise
+        raise RecipeError(_failure(path, error)) from error
 
 
 def _find(source: str | PathLike[str]) -> Path:
@@ -62,7 +70,8 @@ def _find(source: str | PathLike[str]) -> Path:
     if str(source) in known:
         return known[str(source)]
     if os.path.isdir(path):
-        raise RecipeError(f"{path} is a folder; accepted is a recipe file in it, such as {path / 'my_recipe.py'}.")
+        inside = shown_path(path / "my_recipe.py")
+        raise RecipeError(f"{shown_path(path)} is a folder; accepted is a recipe file in it, such as {inside}.")
     beside = [str(p) for p in path.parent.glob("*.py")] if os.path.isdir(path.parent) else []
     hint = near_miss(str(source), [*known, *beside])
     raise RecipeError(
@@ -82,9 +91,12 @@ def _execute(path: Path) -> types.ModuleType:
     except OSError as error:
         raise RecipeError(f"The recipe file cannot be read: {error}") from error
     except SyntaxError as error:
-        raise RecipeError(f"{path}:{error.lineno or 1}: {type(error).__name__}: {error.msg}") from error
+        place = f"{shown_path(path)}:{error.lineno or 1}"
+        raise RecipeError(f"{place}: {type(error).__name__}: {one_line(error.msg)}") from error
     except ValueError as error:  # a null byte
-        raise RecipeError(f"{path}:1: this is not a Python file: {error}") from error
+        raise RecipeError(f"{shown_path(path)}:1: this is not a Python file: {error}") from error
+    except (MemoryError, RecursionError) as error:
+        raise RecipeError(f"{shown_path(path)}: an expression is nested too deeply for Python to read it.") from error
     previous = sys.modules.get(name)
     sys.modules[name] = module  # dataclasses and pickle look their module up
     try:
@@ -103,14 +115,20 @@ def _execute(path: Path) -> types.ModuleType:
 
 def _failure(path: Path, error: BaseException) -> str:
     """Return ``file:line: what`` for an error in a recipe file; the line is that of the file itself."""
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
-    place = f"{path}:{lines[-1] or 1}" if lines else f"{path}"
+    lines = _lines(path, error)
+    place = f"{shown_path(path)}:{lines[-1]}" if lines else shown_path(path)
     if isinstance(error, SystemExit):
         return f"{place}: exits while it is read; what a recipe runs belongs under: if __name__ == '__main__'"
     if isinstance(error, (RecipeError, MissingDependencyError)):
-        return f"{place}: {error}"
+        return f"{place}: {message_of(error)}"
     kind = "" if isinstance(error, Deep500Error) else f"{type(error).__name__}: "
-    return f"{place}: {kind}{' '.join(str(error).split()) or 'no message'}"
+    return f"{place}: {kind}{message_of(error)}"
+
+
+def _lines(path: Path, error: BaseException) -> list[int]:
+    """Return the lines of a file that took part in an error, the innermost last."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [frame.lineno or 1 for frame in frames if frame.filename == str(path)]
 
 
 @contextlib.contextmanager

@@ -11,8 +11,12 @@ from deep500.core.errors import RecipeError, near_miss
 from deep500.recipe.keys import base_key, known_keys
 from deep500.recipe.recipe import Recipe
 from deep500.recipe.resolve import framework_of, load_framework
+from deep500.recipe.texts import one_line, shown
 
 __all__ = ["override_recipe", "parse_assignment"]
+
+#: How deep a dotted key may reach.
+_DEEPEST = 32
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:
@@ -32,7 +36,7 @@ def parse_assignment(text: str) -> tuple[str, Any]:
     key, separator, value = text.partition("=")
     key = key.strip()
     if not separator or not key or not all(key.split(".")):
-        raise RecipeError(f"{text!r} does not set anything; accepted is key=value, such as epochs=3.")
+        raise RecipeError(f"{shown(text)} does not set anything; accepted is key=value, such as epochs=3.")
     try:
         return key, ast.literal_eval(value.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -64,7 +68,7 @@ def override_recipe(
         MissingDependencyError: The framework is not installed.
     """
     for key, value in changes.items() if isinstance(changes, Mapping) else changes:
-        recipe = _set(recipe, key, value, f"{key}={value}")
+        recipe = _set(recipe, key, value, one_line(f"{key}={_as_typed(value)}"))
     if seed is not None:
         recipe = _set(recipe, "seed", seed, f"seed {seed}")
     if device is not None:
@@ -76,6 +80,8 @@ def override_recipe(
 def _set(recipe: Recipe, dotted: str, value: Any, change: str) -> Recipe:
     key, *path = dotted.split(".")
     known = known_keys()
+    if len(path) > _DEEPEST:
+        raise RecipeError(f"The change of {key!r} reaches {len(path)} levels deep; accepted are up to {_DEEPEST}.")
     if key not in known:
         raise RecipeError(
             f"The change {change!r} has the unknown key {key!r}.{near_miss(key, known)} Known keys: {', '.join(known)}."
@@ -99,14 +105,23 @@ def _replaced(container: Any, path: list[str], value: Any, where: str) -> Any:
     if isinstance(container, Mapping):
         old = container.get(name, {}) if rest else None
         return {**container, name: _replaced(old, rest, value, f"{where}.{name}") if rest else value}
-    if isinstance(container, (list, tuple)) and name.isascii() and name.isdigit() and int(name) < len(container):
+    if isinstance(container, (list, tuple)) and _is_index(name) and int(name) < len(container):
         index = int(name)
         new = _replaced(container[index], rest, value, f"{where}.{name}") if rest else value
         return type(container)((*container[:index], new, *container[index + 1 :]))
     if isinstance(container, (list, tuple)):
         numbers = f"entries 0 to {len(container) - 1}" if container else "no entries"
-        raise RecipeError(f"{where!r} has {numbers}, not {name!r}.")
-    raise RecipeError(f"{where!r} is {container!r}; {name!r} cannot be set in it.")
+        raise RecipeError(f"{where!r} has {numbers}, not {shown(name)}.")
+    raise RecipeError(f"{where!r} is {shown(container)}; {shown(name)} cannot be set in it.")
+
+
+def _is_index(name: str) -> bool:
+    """Whether a part of a dotted key is a number that a sequence may have; Python refuses to read 5,000 digits."""
+    return name.isascii() and name.isdigit() and len(name) < 10
+
+
+def _as_typed(value: Any) -> str:
+    return value if isinstance(value, str) else shown(value)
 
 
 def _switch_framework(recipe: Recipe, framework: str) -> Recipe:

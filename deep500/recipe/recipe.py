@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import math
@@ -11,15 +12,19 @@ from typing import Any
 
 from deep500.core.errors import RecipeError, near_miss
 from deep500.core.event import Event
-from deep500.measure.metric import TestMetric
+from deep500.measure.metric import Direction, TestMetric
 from deep500.recipe.describe import describe, hash_description
 from deep500.recipe.keys import KEYS, argument_keys, check_value, known_keys
 from deep500.recipe.resolve import find_metric
+from deep500.recipe.texts import message_of, shown
 
 __all__ = ["DEFAULT_SEED", "Recipe"]
 
 #: The seed of a recipe that names none.
 DEFAULT_SEED = 0
+
+#: How deeply containers may lie in each other; one that holds itself is deeper than any limit.
+_DEEPEST = 64
 
 
 class Recipe:
@@ -106,7 +111,10 @@ class Recipe:
     @functools.cached_property
     def description(self) -> dict[str, Any]:
         """What is fixed and what is mutable, in a form that JSON takes; see :mod:`deep500.recipe.describe`."""
-        return {"fixed": describe(self.fixed), "mutable": describe(self.mutable)}
+        try:
+            return {"fixed": describe(self.fixed), "mutable": describe(self.mutable)}
+        except RecursionError as error:
+            raise RecipeError("The recipe has an object that is nested too deeply to be described.") from error
 
     @property
     def configuration_hash(self) -> str:
@@ -150,43 +158,53 @@ def _check_metrics(metrics: Any) -> tuple[tuple[TestMetric, float | None], ...]:
     checked = []
     for number, pair in enumerate(metrics):
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-            raise RecipeError(f"METRICS[{number}] is {type(pair).__name__} {pair!r}; {wanted}.")
+            raise RecipeError(f"METRICS[{number}] is {type(pair).__name__}; {wanted}.")
         metric, acceptable = pair
         if isinstance(metric, str):
             metric = find_metric(metric)
         if isinstance(metric, type) and issubclass(metric, TestMetric):
             raise RecipeError(f"METRICS[{number}] has the class {metric.__name__}; write {metric.__name__}().")
         if not isinstance(metric, TestMetric):
-            raise RecipeError(f"METRICS[{number}] has {metric!r}, which is not a metric (see: deep500 list metrics).")
-        if acceptable is not None:
-            if (
-                isinstance(acceptable, bool)
-                or not isinstance(acceptable, numbers.Real)
-                or not math.isfinite(acceptable)
-            ):
-                raise RecipeError(
-                    f"METRICS[{number}] has the acceptable value {acceptable!r}; accepted is a finite number, or None "
-                    f"for a metric that is only reported."
-                )
-            acceptable = float(acceptable)
-        checked.append((metric, acceptable))
+            raise RecipeError(
+                f"METRICS[{number}] has {shown(metric)}, which is not a metric (see: deep500 list metrics)."
+            )
+        if not isinstance(metric.direction, Direction) or not isinstance(metric.unit, str):
+            raise RecipeError(
+                f"METRICS[{number}], {type(metric).__name__}, has direction {shown(metric.direction)} and unit "
+                f"{shown(metric.unit)}; accepted are Direction.HIGHER or Direction.LOWER, and a text."
+            )
+        checked.append((metric, None if acceptable is None else _finite(acceptable, number)))
     return tuple(checked)
 
 
-def copy_value(value: Any, where: str) -> Any:
+def _finite(acceptable: Any, number: int) -> float:
+    if not isinstance(acceptable, bool) and isinstance(acceptable, numbers.Real):
+        with contextlib.suppress(OverflowError):  # a whole number that no float holds
+            if math.isfinite(acceptable):
+                return float(acceptable)
+    raise RecipeError(
+        f"METRICS[{number}] has the acceptable value {shown(acceptable)}; accepted is a finite number, or None for a "
+        f"metric that is only reported."
+    )
+
+
+def copy_value(value: Any, where: str, depth: int = 0) -> Any:
     """Copy containers, events and random transformations, so that the caller's stay as they are; share the rest.
 
     Args:
         value: What the recipe holds.
         where: Where it stands, for messages.
+        depth: How many containers it lies in.
 
     Raises:
-        RecipeError: An event or transformation cannot be copied.
+        RecipeError: An event or transformation cannot be copied, or containers are nested too deeply.
     """
+    if depth > _DEEPEST:
+        raise RecipeError(f"{where} is nested deeper than {_DEEPEST} levels, or contains itself.")
     if type(value) is dict:
-        return {key: copy_value(item, where) for key, item in value.items()}
+        return {key: copy_value(item, where, depth + 1) for key, item in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(copy_value(item, where) for item in value)
+        return type(value)(copy_value(item, where, depth + 1) for item in value)
     if isinstance(value, type) or not (isinstance(value, Event) or hasattr(value, "set_random_stream")):
         return value
     try:
@@ -194,6 +212,6 @@ def copy_value(value: Any, where: str) -> Any:
     except Exception as error:  # a copy runs the event's own code, which may raise anything
         name = type(value).__name__
         raise RecipeError(
-            f"{where} has a {name} that cannot be copied, so that a run would change it ({error}). "
+            f"{where} has a {name} that cannot be copied, so that a run would change it ({message_of(error)}). "
             f"Define __deepcopy__, or, for an event, give its class or registered name; each run then makes its own."
         ) from error

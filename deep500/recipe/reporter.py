@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from deep500.core.event import Event
 from deep500.recipe.result import RecipeResult
+from deep500.recipe.texts import encodable, escaped, shown_path
 from deep500.recipe.verdict import verdict_rows, verdict_word
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class ConsoleReporter:
         if self.quiet:
             return
         console = self._console()
-        path = f" ({result.recipe['path']})" if result.recipe["path"] else ""
+        path = f" ({shown_path(result.recipe['path'])})" if result.recipe["path"] else ""
         _write(console, f"Recipe {result.recipe['name']}{path}", style="bold")
         _write(
             console,
@@ -104,4 +105,5 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 def _write(console: Console, text: str, **options: Any) -> None:
     # Soft wrapping leaves the lines whole: a pipe has no width, and a terminal wraps by itself.
+    text = encodable(escaped(text), getattr(console.file, "encoding", None))
     console.print(text, markup=False, emoji=False, soft_wrap=True, **options)

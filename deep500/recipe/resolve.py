@@ -5,9 +5,13 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import inspect
+import os
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
+
+import onnx
 
 from deep500.core.errors import Deep500Error, RecipeError, near_miss
 from deep500.core.event import Event
@@ -18,6 +22,9 @@ from deep500.frameworks import FRAMEWORKS
 from deep500.measure.metric import TestMetric
 from deep500.networks.creation import MODELS, create_model
 from deep500.networks.network import Network
+from deep500.recipe.keys import KEYS
+from deep500.recipe.signals import signals_deferred
+from deep500.recipe.texts import message_of, shown
 from deep500.training import catalogue
 from deep500.training.optimizer import Optimizer
 from deep500.training.sampler import Sampler
@@ -45,7 +52,8 @@ def load_framework(name: str) -> Any:
         UnknownNameError: There is none of this name.
         MissingDependencyError: The framework is not installed; the message names the extra that installs it.
     """
-    adapter = FRAMEWORKS.get(name)
+    with signals_deferred():
+        adapter = FRAMEWORKS.get(name)
     requirement = getattr(adapter, "REQUIREMENT", None)
     if isinstance(requirement, Requirement):
         requirement.require(f"The framework {name!r}")
@@ -75,7 +83,9 @@ def _adapter_packages() -> dict[str, str]:
 
 def find_executor(value: Any) -> Callable[..., Any]:
     """Return what makes an executor from a network: a named framework's ``from_model``, or what the recipe gives."""
-    found: Callable[..., Any] = load_framework(value).from_model if isinstance(value, str) else value
+    adapter = load_framework(value) if isinstance(value, str) else None
+    with signals_deferred():  # the framework itself is imported here
+        found: Callable[..., Any] = value if adapter is None else adapter.from_model
     return found
 
 
@@ -88,6 +98,7 @@ def find_optimizer(value: Any) -> Callable[..., Any]:
     found = catalogue.OPTIMIZERS.get(value) if isinstance(value, str) else value
     if not (isinstance(found, type) and issubclass(found, Optimizer)):
         raise RecipeError(f"'optimizer' is {_name(found)}, which is not an Optimizer (see: deep500 list optimizers).")
+    _check_concrete("optimizer", found)
     return found
 
 
@@ -100,7 +111,16 @@ def find_sampler(key: str, value: Any) -> Callable[..., Any]:
     found = catalogue.SAMPLERS.get(value) if isinstance(value, str) else value
     if not (isinstance(found, type) and issubclass(found, Sampler)):
         raise RecipeError(f"{key!r} is {_name(found)}, which is not a Sampler (see: deep500 list samplers).")
+    _check_concrete(key, found)
     return found
+
+
+def _check_concrete(key: str, found: Any) -> None:
+    if inspect.isabstract(found):
+        lacking = ", ".join(sorted(found.__abstractmethods__))
+        raise RecipeError(
+            f"{key!r} is {_name(found)}, which implements no {lacking}; accepted is a subclass that does."
+        )
 
 
 def find_metric(name: str) -> TestMetric:
@@ -175,16 +195,28 @@ def find_model(value: Any, arguments: Arguments) -> Callable[[Dataset, int], Net
         RecipeError: It is none of these, or takes no arguments.
     """
     args, kwargs = arguments
-    is_path = not callable(value) and (not isinstance(value, str) or Path(value).suffix == ".onnx")
-    if isinstance(value, str) and not is_path:
+    if isinstance(value, str) and Path(value).suffix != ".onnx":
         MODELS.get(value)
         if args:
             raise RecipeError(f"The model {value!r} takes its arguments by name: 'model_kwargs', not 'model_args'.")
+        if "name" in kwargs:
+            raise RecipeError(f"The model {value!r} has no argument 'name'; its name is what 'model' gives.")
         return lambda dataset, seed: _create_model(value, dataset, {"seed": seed, **kwargs})
     if callable(value):
         return lambda dataset, seed: _own_network(call_with_arguments(value, "model", (), arguments))
+    _check_model(value)
     _check_no_arguments("model", value, arguments)
     return lambda dataset, seed: _own_network(value)
+
+
+def _check_model(value: Any) -> None:
+    """Check, before anything else is said of it, that a value is a model or leads to a file."""
+    if isinstance(value, (str, PathLike)):
+        if not os.path.isfile(value):
+            kind = "is a folder" if os.path.isdir(value) else "does not exist"
+            raise RecipeError(f"'model' is the file {os.fspath(value)!r}, which {kind}.")
+    elif not isinstance(value, (Network, onnx.ModelProto)):
+        raise RecipeError(f"'model' is {_name(value)}, which is not a model; accepted is {KEYS['model'].accepted}.")
 
 
 def _create_model(name: str, dataset: Dataset, kwargs: dict[str, Any]) -> Network:
@@ -231,7 +263,9 @@ def call_with_arguments(function: Callable[..., Any], key: str, leading: Sequenc
     except (TypeError, ValueError) as error:
         if isinstance(error, Deep500Error) or not (args or kwargs):
             raise
-        raise RecipeError(f"The arguments for {key!r} are not accepted by {_name(function)}: {error}") from error
+        raise RecipeError(
+            f"The arguments for {key!r} are not accepted by {_name(function)}: {message_of(error)}"
+        ) from error
 
 
 def named_parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
@@ -245,4 +279,4 @@ def named_parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Param
 def _name(value: Any) -> str:
     if isinstance(value, type) or inspect.isroutine(value):
         return f"{value.__module__}.{value.__qualname__}"
-    return f"a {type(value).__name__}" if len(repr(value)) > 60 else repr(value)
+    return shown(value)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from deep500.core.errors import RecipeError
+from deep500.recipe.signals import signals_deferred
+from deep500.recipe.texts import shown_path
 
 __all__ = ["SCHEMA_FILE", "SCHEMA_VERSION", "MetricResult", "RecipeResult", "check_writable", "write_result"]
 
@@ -112,18 +114,19 @@ def write_result(result: RecipeResult, path: str | PathLike[str]) -> None:
     target = _target(path)
     text = json.dumps(result.to_dict(), indent=2, allow_nan=False) + "\n"
     try:
-        handle, temporary = _temporary_beside(target)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with signals_deferred():
+            handle, temporary = _temporary_beside(target)
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    file.write(text)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(temporary, target)
+            except BaseException:
+                os.unlink(temporary)
+                raise
     except OSError as error:
-        raise RecipeError(f"The result cannot be written to {path}: {error.strerror or error}") from error
+        raise RecipeError(f"The result cannot be written to {shown_path(path)}: {error.strerror or error}") from error
 
 
 def check_writable(path: str | PathLike[str]) -> None:
@@ -134,11 +137,12 @@ def check_writable(path: str | PathLike[str]) -> None:
     """
     target = _target(path)
     try:
-        handle, temporary = _temporary_beside(target)
-        os.close(handle)
-        os.unlink(temporary)
+        with signals_deferred():
+            handle, temporary = _temporary_beside(target)
+            os.close(handle)
+            os.unlink(temporary)
     except OSError as error:
-        raise RecipeError(f"The result cannot be written to {path}: {error.strerror or error}") from error
+        raise RecipeError(f"The result cannot be written to {shown_path(path)}: {error.strerror or error}") from error
 
 
 def _target(path: str | PathLike[str]) -> Path:
@@ -153,7 +157,7 @@ def _target(path: str | PathLike[str]) -> Path:
         raise RecipeError(f"The result cannot be written to {text!r}: {error}") from error
     if mode is not None and not stat.S_ISREG(mode):
         kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
-        raise RecipeError(f"The result cannot be written to {text}: it is {kind}.")
+        raise RecipeError(f"The result cannot be written to {shown_path(text)}: it is {kind}.")
     return target
 
 

@@ -24,6 +24,7 @@ from deep500.recipe.overrides import override_recipe
 from deep500.recipe.recipe import Recipe
 from deep500.recipe.reporter import ConsoleReporter, Reporter, SilentReporter
 from deep500.recipe.result import MetricResult, RecipeResult, check_writable, write_result
+from deep500.recipe.texts import message_of, shown, shown_path
 from deep500.training.events.batch_hash import BatchHashEvent
 from deep500.training.statistics import TrainingStatistics
 from deep500.training.trainer import Trainer
@@ -98,7 +99,7 @@ def execute_recipe(
     if output is not None:
         check_writable(output)
         if recipe.path is not None and Path(output).resolve() == Path(recipe.path).resolve():
-            raise RecipeError(f"The result cannot be written to {output}: that is the recipe itself.")
+            raise RecipeError(f"The result cannot be written to {shown_path(output)}: that is the recipe itself.")
     build = build_recipe(recipe)
     metrics = [(metric.fresh(), acceptable) for metric, acceptable in recipe.metrics]
     result = _new_result(recipe, build)
@@ -113,7 +114,9 @@ def execute_recipe(
         result.metrics = [_measure(metric, acceptable, trainer, statistics) for metric, acceptable in metrics]
         result.complete = True
     except BaseException as error:
-        result.failure = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
+        result.failure = (
+            "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {message_of(error)}"
+        )
         raise
     finally:
         result.ended = _now()
@@ -139,7 +142,11 @@ def _train(trainer: Trainer, epochs: int, events: Sequence[Event], metrics: Sequ
 
 
 def _measure(metric: TestMetric, acceptable: float | None, trainer: Trainer, outputs: Any) -> MetricResult:
-    value = float(metric.measure(trainer, outputs))
+    measured = metric.measure(trainer, outputs)
+    try:
+        value = float(measured)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise RecipeError(f"The metric {metric.name} measured {shown(measured)}; accepted is a number.") from error
     passed = None if acceptable is None else metric.accepts(value, acceptable)
     margin = None if acceptable is None else metric.margin(value, acceptable)
     return MetricResult(metric.name, value, metric.unit, metric.direction.value, acceptable, margin, passed)

@@ -20,7 +20,7 @@ def non_negative(name: str, value: Any) -> float:
     """
     number = _number(value)
     if not 0.0 <= number < math.inf:
-        raise TrainingError(f"{name} was given as {value!r}; accepted are finite numbers from 0.")
+        raise TrainingError(f"{name} was given as {_shown(value)}; accepted are finite numbers from 0.")
     return number
 
 
@@ -28,7 +28,7 @@ def positive(name: str, value: Any) -> float:
     """Return a finite number above 0 as a Python ``float``; see :func:`non_negative`."""
     number = _number(value)
     if not 0.0 < number < math.inf:
-        raise TrainingError(f"{name} was given as {value!r}; accepted are finite numbers above 0.")
+        raise TrainingError(f"{name} was given as {_shown(value)}; accepted are finite numbers above 0.")
     return number
 
 
@@ -36,7 +36,7 @@ def fraction(name: str, value: Any) -> float:
     """Return a number from 0 to below 1 as a Python ``float``; see :func:`non_negative`."""
     number = _number(value)
     if not 0.0 <= number < 1.0:
-        raise TrainingError(f"{name} was given as {value!r}; accepted are numbers from 0 to below 1.")
+        raise TrainingError(f"{name} was given as {_shown(value)}; accepted are numbers from 0 to below 1.")
     return number
 
 
@@ -46,5 +46,12 @@ def _number(value: Any) -> float:
         return math.nan
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # a number of more digits than Python writes
+        return f"a {type(value).__name__} of very many digits"

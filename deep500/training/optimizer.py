@@ -112,7 +112,9 @@ class ThreeStepOptimizer(Optimizer):
 
     def _rule(self, grad: Any, old_param: Any, param_name: str) -> Any:
         if self.gradient_modifier is not None:
-            grad = self.gradient_modifier(grad, old_param, param_name)
+            changed = self.gradient_modifier(grad, old_param, param_name)
+            _check_like(changed, grad, param_name)
+            grad = changed
         return self.update_rule(grad, old_param, param_name)
 
 
@@ -124,6 +126,28 @@ class UpdateRuleOptimizer(ThreeStepOptimizer):
         ...     def update_rule(self, grad, old_param, param_name):
         ...         return old_param - 0.5 * grad
     """
+
+
+def _check_like(changed: Any, grad: Any, param_name: str) -> None:
+    """Check that a modifier returned a gradient: a number or a smaller tensor would train something, but not that."""
+    if not hasattr(grad, "shape") or (
+        type(changed) is type(grad) and changed.shape == grad.shape and changed.dtype == grad.dtype
+    ):
+        return  # the usual case, which must cost a step next to nothing; or a rule that is tried on plain numbers
+    if _kind(changed) != _kind(grad):
+        received = _kind(changed) or f"a {type(changed).__name__}"
+        raise TrainingError(
+            f"gradient_modifier returned {received} for the parameter {param_name!r}; it must return a tensor like the "
+            f"gradient, {_kind(grad)}. Python's own numbers, as in gradient * 0.5, keep the dtype."
+        )
+
+
+def _kind(tensor: Any) -> str:
+    """Return dtype and shape, such as ``"float32[3, 4]"``; an empty text for what is no tensor."""
+    if not hasattr(tensor, "shape") or not hasattr(tensor, "dtype"):
+        return ""
+    dtype = getattr(tensor.dtype, "name", None) or str(tensor.dtype)
+    return f"{dtype}[{', '.join(map(str, tensor.shape))}]"
 
 
 def _three_arguments(modifier: GradientModifier | None) -> GradientModifier | None:

@@ -153,9 +153,7 @@ class Trainer:
             stats.outcome = Outcome.FAILED
             raise
         finally:
-            for event in listeners.runner:
-                with contextlib.suppress(StopRun):  # it has ended already
-                    event.after_training(self, stats)
+            _tell_the_end(listeners, self, stats)
 
     def _train(self, stats: TrainingStatistics, listeners: Listeners, record: EpochRecord) -> None:
         sampler = self.train_sampler
@@ -222,6 +220,18 @@ class Trainer:
                 f"{type(self.optimizer).__name__}.step must return the outputs by name with the loss "
                 f"{self.optimizer.loss!r} among them; it returned {received}."
             ) from None
+
+
+def _tell_the_end(listeners: Listeners, trainer: Trainer, stats: TrainingStatistics) -> None:
+    """Tell every event that the training has ended, in order; one that raises keeps no other from being told."""
+
+    def tell(event: Any) -> None:
+        with contextlib.suppress(StopRun):  # it has ended already
+            event.after_training(trainer, stats)
+
+    with contextlib.ExitStack() as stack:
+        for event in reversed(listeners.runner):
+            stack.callback(tell, event)
 
 
 def _check_kind(argument: str, value: Any, kind: type, example: str) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deep500.core.errors import DatasetError
+from deep500.datasets.folder import shown_path
 
 __all__ = ["ARCHIVE", "BATCH_FOLDER", "IMAGE_SHAPE", "TEST_FILE", "TRAINING_FILES", "parse_records", "read_files"]
 
@@ -58,23 +59,26 @@ def read_files(folder: Path, *, verify: bool) -> dict[str, bytes]:
         missing = [name for name in names if not (place / name).is_file()]
         if len(missing) < len(names):
             if missing:
-                raise DatasetError(f"CIFAR-10 is incomplete: {place} lacks {', '.join(missing)}. {_how_to_get(folder)}")
+                raise DatasetError(
+                    f"CIFAR-10 is incomplete: {shown_path(place)} lacks {', '.join(missing)}. {_how_to_get(folder)}"
+                )
             contents = {name: _bytes(place / name) for name in names}
             if verify:
                 for name, content in contents.items():
-                    _check_file(str(place / name), name, content)
+                    _check_file(shown_path(place / name), name, content)
             return contents
     archive = folder / ARCHIVE
     if not archive.is_file():
         raise DatasetError(
-            f"CIFAR-10 is not there: {folder} holds no {BATCH_FOLDER} and no {ARCHIVE}. {_how_to_get(folder)}"
+            f"CIFAR-10 is not there: {shown_path(folder)} holds no {BATCH_FOLDER} and no {ARCHIVE}. "
+            f"{_how_to_get(folder)}"
         )
     if verify:
         _check_archive(archive)
     contents = _read_archive(archive, names)
     if verify:
         for name, content in contents.items():
-            _check_file(f"{archive}:{BATCH_FOLDER}/{name}", name, content)
+            _check_file(f"{shown_path(archive)}:{BATCH_FOLDER}/{name}", name, content)
     return contents
 
 
@@ -114,22 +118,24 @@ def _read_archive(archive: Path, names: tuple[str, ...]) -> dict[str, bytes]:
                 path = PurePosixPath(member.name)
                 # Nothing is written to disk, so this could do no harm here; but it is not what was published.
                 if path.is_absolute() or ".." in path.parts:
-                    raise DatasetError(f"{archive} holds {member.name!r}, which leads out of it. {_not_published()}")
+                    raise DatasetError(
+                        f"{shown_path(archive)} holds {member.name!r}, which leads out of it. {_not_published()}"
+                    )
                 name = wanted.get(path.as_posix())
                 if name is None:
                     continue
                 file = tar.extractfile(member) if member.isreg() else None
                 if file is None or name in contents:
                     kind = "twice" if name in contents else "as something else than a plain file"
-                    raise DatasetError(f"{archive} holds {member.name!r} {kind}. {_not_published()}")
+                    raise DatasetError(f"{shown_path(archive)} holds {member.name!r} {kind}. {_not_published()}")
                 contents[name] = file.read()
             while stream.read(1 << 20):  # gzip checks its sum at the end, which tarfile does not read
                 continue
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise DatasetError(f"{archive} cannot be read: {error}. {_not_published()}") from error
+        raise DatasetError(f"{shown_path(archive)} cannot be read: {error}. {_not_published()}") from error
     missing = [name for name in names if name not in contents]
     if missing:
-        raise DatasetError(f"{archive} lacks {', '.join(missing)}. {_not_published()}")
+        raise DatasetError(f"{shown_path(archive)} lacks {', '.join(missing)}. {_not_published()}")
     return contents
 
 
@@ -151,7 +157,7 @@ def _check_archive(archive: Path) -> None:
     digest = _file_sha256(archive)
     if digest != ARCHIVE_SHA256:
         raise DatasetError(
-            f"{archive} is not the published archive: its SHA-256 is {digest}, not {ARCHIVE_SHA256} "
+            f"{shown_path(archive)} is not the published archive: its SHA-256 is {digest}, not {ARCHIVE_SHA256} "
             f"({archive.stat().st_size:,} bytes). Get it again from {URL}, or use verify=False for files of your own."
         )
 
@@ -163,7 +169,7 @@ def _file_sha256(path: Path) -> str:
             while block := file.read(1 << 20):
                 digest.update(block)
     except OSError as error:
-        raise DatasetError(f"{path} cannot be read: {error}.") from error
+        raise DatasetError(f"{shown_path(path)} cannot be read: {error}.") from error
     return digest.hexdigest()
 
 
@@ -171,13 +177,13 @@ def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise DatasetError(f"{path} cannot be read: {error}.") from error
+        raise DatasetError(f"{shown_path(path)} cannot be read: {error}.") from error
 
 
 def _how_to_get(folder: Path) -> str:
     return (
-        f"Get {URL} (SHA-256 {ARCHIVE_SHA256}) and put it, as it is or unpacked, in {folder}; another folder can be "
-        f"named with folder=... or the environment variable DEEP500_DATA."
+        f"Get {URL} (SHA-256 {ARCHIVE_SHA256}) and put it, as it is or unpacked, in {shown_path(folder)}; another "
+        f"folder can be named with folder=... or the environment variable DEEP500_DATA."
     )
 
 

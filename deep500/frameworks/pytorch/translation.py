@@ -103,8 +103,11 @@ def translate(program: Program, stored: StoredTensors) -> fx.GraphModule:
         values.update((name, value) for name, value in zip(node.outputs, results) if name)
     returned = [values[name] for name in (*program.outputs, *program.state_updates.values())]
     # An output that is a stored tensor, or one that was fed, must not change when that one does.
-    returned = [torch.clone(value) if value.node.op in ("get_attr", "placeholder") else value for value in returned]
-    graph.output(tuple(value.node for value in returned))
+    nodes = [
+        v.node if v.node.op not in ("get_attr", "placeholder") else graph.call_method("clone", (v.node,))
+        for v in returned
+    ]
+    graph.output(tuple(nodes))
     _drop_unused(graph)
     root = _attribute_holder(used)
     return fx.GraphModule(root, graph, class_name="Deep500Program")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deep500._version import __version__
-from deep500.cli import main
+from deep500.cli import exit_codes, main
 from deep500.cli.main import run_command
 from deep500.core.requirement import Requirement
 from deep500.frameworks import FRAMEWORKS
@@ -214,7 +214,7 @@ def test_list(capsys: Capture) -> None:
 def test_exit_codes_are_those_of_the_documentation() -> None:
     codes = [int(line.split()[0]) for line in (main.__doc__ or "").splitlines() if line[:1].isdigit()]
 
-    assert codes == [main.PASSED, main.FAILED, main.MISTAKE, main.FAULT, main.INTERRUPTED, main.UNREAD]
+    assert sorted(codes) == sorted(getattr(exit_codes, name) for name in exit_codes.__all__)
 
 
 def test_module_is_the_command(tmp_path: Path) -> None:
@@ -278,3 +278,36 @@ def test_ctrl_c_leaves_a_result_marked_incomplete(tmp_path: Path, script: bool) 
     else:
         assert (process.returncode, error) == (130, "")
     check_schema(content)
+
+
+def test_error_in_a_module_beside_the_recipe_is_the_users(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "beside.py").write_text(
+        "from deep500.training.training_event import RunnerEvent\n"
+        "class E(RunnerEvent):\n"
+        "    def before_epoch(self, *arguments): raise ValueError('a\\nb')\n"
+    )
+    path = write_recipe(tmp_path, more="'events': [__import__('beside').E()],")
+
+    assert run_command(["run", str(path), "-q"]) == 2
+    assert capsys.readouterr().err == f"Error: {tmp_path / 'beside.py'}:3: ValueError: a b\n"
+
+
+@pytest.mark.parametrize("error", ["GeneratorExit()", "StopIteration()", "SystemExit(0)", "MemoryError()"])
+def test_whatever_the_recipe_raises_is_2(tmp_path: Path, capsys: Capture, error: str) -> None:
+    path = write_recipe(tmp_path)
+    modifier = f"momentum=0.9, gradient_modifier=lambda g: (_ for _ in ()).throw({error}))"
+    path.write_text(path.read_text().replace("momentum=0.9)", modifier))
+
+    assert run_command(["run", str(path), "-q"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_too_little_memory_is_no_fault(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    from deep500.recipe import runner
+
+    def hungry(recipe: Any) -> Any:
+        raise MemoryError("Unable to allocate 466. TiB")
+
+    monkeypatch.setattr(runner, "build_recipe", hungry)
+
+    assert "There is not enough memory" in mistake(capsys, "run", write_recipe(tmp_path))

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from deep500.datasets.folder import data_folder
+from deep500.core.errors import DatasetError
+from deep500.datasets.folder import data_folder, shown_path
 
 
 def test_argument_wins_over_variable_and_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -25,3 +26,18 @@ def test_empty_variable_names_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
     assert data_folder() == tmp_path / "deep500" / "datasets"
     assert not data_folder().exists()
+
+
+def test_a_home_that_is_not_there_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEEP500_DATA", "~no_such_user/data")
+
+    with pytest.raises(DatasetError, match=r"'~no_such_user/data' by the environment variable DEEP500_DATA.*no such"):
+        data_folder()
+    with pytest.raises(DatasetError, match=r"was named '~no_such_user', and there is no such home folder"):
+        data_folder("~no_such_user")
+
+
+def test_paths_with_odd_characters_are_quoted() -> None:
+    assert shown_path("a/é.py") == "a/é.py"
+    assert shown_path(Path("a\nb")) == "'a\\nb'"
+    assert shown_path("a\x00b\udcff") == "'a\\x00b\\udcff'"

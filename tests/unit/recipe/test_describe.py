@@ -168,3 +168,9 @@ def test_constant_that_a_lambda_reads_counts(tmp_path: Path) -> None:
     script.write_text(SCRIPT.replace("1e-4", "1e-3"))
 
     assert run_python(str(script), cwd=tmp_path).stdout not in ("", before)
+
+
+def test_whole_numbers_of_any_length_are_described() -> None:
+    assert describe(10**1000) == 10**1000
+    assert describe(10**5000) == {"$int": hex(10**5000)}
+    assert hash_description(describe(10**5000)) != hash_description(describe(10**5000 + 1))

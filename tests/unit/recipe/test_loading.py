@@ -129,3 +129,41 @@ def test_users_own_package_of_recipes_is_used(tmp_path: Path) -> None:
     result = run_python("-c", script, cwd=tmp_path)
 
     assert result.stdout.strip() == "{'hidden': (5,)}", result.stderr
+
+
+@pytest.mark.parametrize("text", ["x = " + "-" * 100000 + "1", "x = a" + ".b" * 200000], ids=["minus", "dots"])
+def test_expression_that_python_cannot_read_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "deep.py"
+    path.write_text(text)
+
+    refused(path, "deep.py: an expression is nested too deeply")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("class E(Exception):\n    def __str__(self): raise ValueError\nraise E\n", "3: E: no message"),
+        ("def __getattr__(name): raise ValueError(name)\n", "1: ValueError: FIXED"),
+        ("class B:\n    def __repr__(self): 1 / 0\nFIXED = {'epochs': B()}\nMUTABLE = METRICS = 3\n", "is a B;"),
+    ],
+    ids=["__str__", "__getattr__", "__repr__"],
+)
+def test_the_recipes_own_classes_may_fail_anywhere(tmp_path: Path, text: str, line: str) -> None:
+    path = tmp_path / "odd.py"
+    path.write_text(text)
+
+    refused(path, line)
+
+
+def test_recipe_that_reads_itself_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "self.py"
+    path.write_text("from deep500.recipe.loading import load_recipe\nload_recipe(__file__)\n")
+
+    assert refused(path, "the recipe reads itself").count("self.py") == 2
+
+
+def test_odd_path_is_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "a\nb.py"
+    path.write_text("1 / 0\n")
+
+    refused(path, r"a\\nb.py':1: ZeroDivisionError")

@@ -157,3 +157,25 @@ def test_fixed_executor_and_optimizer_refuse_another_framework() -> None:
 def test_unknown_framework_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'tensorflow'"):
         override_recipe(recipe(), framework="tensorflo")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("batch_size=" + "9" * 5000, r"'batch_size'\] is a text of 5000 characters; accepted is a whole number"),
+        ("batch_size=0x" + "f" * 5000, r"'batch_size'\] is an int; accepted is a whole number from 1 to 2\*\*63 - 1"),
+        ("optimizer_args." + "9" * 5000 + "=3", "'optimizer_args' has no entries, not a text of 5000 characters"),
+        ("optimizer_kwargs." + "a." * 5000 + "a=3", "reaches 5001 levels deep; accepted are up to 32"),
+        ("optimizer_args=" + "[" * 90 + "]" * 90, "'optimizer_args'.*nested deeper than 64 levels"),
+        ("epochs=a\nb", r"\(epochs=a b\)"),
+        ("epochs=a\x1bb", r"\(epochs=a\\x1bb\)"),
+        ("=" + "\n" * 3, r"'=\\n\\n\\n' does not set anything"),
+    ],
+    ids=range(8),
+)
+def test_changes_beyond_all_bounds_are_told_in_one_line(change: str, message: str) -> None:
+    with pytest.raises(RecipeError, match=message) as caught:
+        override_recipe(recipe(), changes=[parse_assignment(change)])
+
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 3000

@@ -206,3 +206,29 @@ def test_configuration_hash_is_equal_in_every_process(tmp_path: Path) -> None:
 
     assert {len(result.stdout.strip()) for result in results} == {64}, results[0].stderr
     assert results[0].stdout == results[1].stdout
+
+
+def own_circle() -> dict[str, Any]:
+    circle: dict[str, Any] = {}
+    circle["self"] = circle
+    return circle
+
+
+@pytest.mark.parametrize("key", ["optimizer_kwargs", "model_kwargs"])
+def test_containers_that_hold_themselves_are_refused(key: str) -> None:
+    with pytest.raises(RecipeError, match=rf"'{key}'\] is nested deeper than 64 levels, or contains itself"):
+        recipe(**{key: own_circle()})
+
+
+def test_acceptable_value_that_no_float_holds_is_refused() -> None:
+    with pytest.raises(RecipeError, match="acceptable value an int; accepted is a finite number"):
+        Recipe(*small_parts(), [(TestAccuracy(), 10**400)])
+
+
+@pytest.mark.parametrize(("name", "value"), [("direction", "higher"), ("unit", None)])
+def test_metric_without_direction_or_unit_is_refused(name: str, value: Any) -> None:
+    metric = type("Odd", (Constant,), {})(1.0)
+    setattr(metric, name, value)
+
+    with pytest.raises(RecipeError, match=r"Odd, has direction .*accepted are Direction.HIGHER"):
+        Recipe(*small_parts(), [(metric, 1.0)])

@@ -74,3 +74,16 @@ def test_silent_reporter_tells_nobody(capsys: pytest.CaptureFixture[str]) -> Non
 
     assert not reporter.events(3)
     assert capsys.readouterr() == ("", "")
+
+
+def test_control_characters_and_odd_paths_are_escaped() -> None:
+    assert told(recipe={"name": "a\x1b[1m", "path": "a\nb.py"})[0] == "Recipe a\\x1b[1m ('a\\nb.py')"
+
+
+def test_what_the_stream_cannot_write_is_escaped() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    ConsoleReporter(stream=stream).started(result(recipe={"name": "é✓", "path": None}))
+    stream.flush()
+
+    assert raw.getvalue().splitlines()[0] == b"Recipe \\xe9\\u2713"

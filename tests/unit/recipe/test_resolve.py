@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from deep500.networks.creation import create_model
 from deep500.networks.network import Network
 from deep500.recipe import resolve
 from deep500.training.events.batch_hash import BatchHashEvent
+from deep500.training.optimizer import UpdateRuleOptimizer
 from deep500.training.optimizers.momentum import MomentumOptimizer
+from deep500.training.sampler import Sampler
 from deep500.training.samplers.ordered import OrderedSampler
 from tests.unit.recipe.support import native, small_data
 
@@ -80,7 +83,7 @@ def test_unknown_name_is_refused_with_a_near_miss(find: Any, name: str, hint: st
         (lambda value: resolve.find_dataset(value, ((1,), {})), small_data(), "takes no arguments"),
         (lambda value: resolve.find_dataset(value, ((1, 2, 3), {}))(), "digits", "arguments for 'dataset'.*too many"),
         (lambda value: resolve.find_model(value, ((3,), {})), "mlp", "'model_kwargs', not 'model_args'"),
-        (lambda value: resolve.find_model(value, ((), {"a": 1})), "net.onnx", "takes no arguments"),
+        (lambda value: resolve.find_model(value, ((), {"a": 1})), "net.onnx", "does not exist"),
     ],
 )
 def test_what_is_none_is_refused(find: Any, value: Any, message: str) -> None:
@@ -161,3 +164,31 @@ def test_arguments_that_do_not_fit_are_refused(arguments: resolve.Arguments, mes
 def test_error_without_arguments_is_not_the_users() -> None:
     with pytest.raises(ValueError, match="deep"):
         resolve.call_with_arguments(lambda: int("deep"), "optimizer", (), NOTHING)
+
+
+@pytest.mark.parametrize("value", [object(), ["a"], ("mlp",)], ids=["object", "list", "tuple"])
+@pytest.mark.parametrize("arguments", [NOTHING, ((), {"hidden": 3})], ids=["bare", "with arguments"])
+def test_what_is_no_model_is_told_first(value: Any, arguments: resolve.Arguments) -> None:
+    with pytest.raises(RecipeError, match=r"'model' is .* which is not a model; accepted is a model's name"):
+        resolve.find_model(value, arguments)
+
+
+def test_model_file_that_is_not_there_is_told_first(tmp_path: Path) -> None:
+    (tmp_path / "folder.onnx").mkdir()
+
+    for name, why in (("nope.onnx", "does not exist"), ("folder.onnx", "is a folder")):
+        for value in (tmp_path / name, str(tmp_path / name)):
+            with pytest.raises(RecipeError, match=f"'model' is the file '.*{name}', which {why}"):
+                resolve.find_model(value, ((), {"hidden": 3}))
+
+
+def test_name_is_no_argument_of_a_model() -> None:
+    with pytest.raises(RecipeError, match="'mlp' has no argument 'name'"):
+        resolve.find_model("mlp", ((), {"name": "x"}))
+
+
+def test_abstract_classes_are_refused() -> None:
+    with pytest.raises(RecipeError, match=r"'optimizer' is .*UpdateRuleOptimizer, which implements no update_rule"):
+        resolve.find_optimizer(UpdateRuleOptimizer)
+    with pytest.raises(RecipeError, match=r"'train_sampler' is .*Sampler, which implements no order"):
+        resolve.find_sampler("train_sampler", Sampler)

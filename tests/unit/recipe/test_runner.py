@@ -296,3 +296,25 @@ def test_console_reporter_keeps_the_protocol() -> None:
     reporters: list[Reporter] = [ConsoleReporter(), SilentReporter()]
 
     assert all(callable(reporter.finished) for reporter in reporters)
+
+
+class Odd(Constant):
+    def measure(self, inputs: Any, outputs: Any, reference_outputs: Any = None) -> Any:
+        return {0: None, 1: "abc", 2: np.array([1.0, 2.0])}[int(self.value)]
+
+
+@pytest.mark.parametrize(("case", "shown"), [(0, "None"), (1, "'abc'"), (2, r"array\(\[1\., 2\.\]\)")])
+def test_metric_that_measures_no_number_is_refused(case: int, shown: str) -> None:
+    with pytest.raises(RecipeError, match=f"The metric Odd measured {shown}; accepted is a number"):
+        execute_recipe(Recipe(*small_parts(), [(Odd(case), None)]))
+
+
+def test_the_same_recipe_twice_gives_the_same(tmp_path: Path) -> None:
+    accuracy = TestAccuracy()
+    recipe = Recipe(*small_parts(events=["batch_hash"]), [(accuracy, 50.0), (accuracy, 60.0)])
+    results = [execute_recipe(recipe) for _ in range(2)]
+
+    first, second = ([epoch["training"]["loss"] for epoch in r.statistics["epochs"]] for r in results)
+    assert first == second
+    assert results[0].metrics == results[1].metrics
+    assert results[0].first_epoch_batches_hash == results[1].first_epoch_batches_hash

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deep500.core.errors import TrainingError
+from deep500.core.errors import InvalidInputError, TrainingError
 from deep500.datasets.numpy_dataset import NumpyDataset
 from deep500.networks.executor_event import ExecutorEvent
 from deep500.training.metrics.training_accuracy import TrainingAccuracy
@@ -339,3 +339,56 @@ def test_labels_that_the_scores_do_not_have_are_said() -> None:
 
     with pytest.raises(TrainingError, match="A label is 5; with 3 scores"):
         trainer.run_loop(0, [], test_before=True)
+
+
+class Failing(RunnerEvent):
+    def after_training(self, runner: Any, training_stats: Any) -> None:
+        raise ValueError("in the end")
+
+
+def test_every_event_is_told_of_the_end_also_when_one_raises() -> None:
+    last = Listener()
+    with pytest.raises(ValueError, match="in the end"):
+        make_trainer(GradientDescent).run_loop(1, [Failing(), last])
+
+    assert "after_training" in last.calls
+
+
+@pytest.mark.parametrize("batch_size", [1, 7])
+def test_one_sample_is_enough(batch_size: int) -> None:
+    executor = LinearExecutor()
+    one = clusters(1)
+    samplers = OrderedSampler(one, batch_size), OrderedSampler(one, batch_size)
+    trainer = Trainer(*samplers, executor, GradientDescent(executor))
+    record = trainer.run_loop(3, []).epochs[-1]
+
+    assert record.training is not None
+    assert (record.training.batches, record.training.samples) == (1, 1)
+    assert record.test is not None
+    assert record.test.accuracy_percent == 100.0
+
+
+def test_number_of_epochs_may_be_huge() -> None:
+    class Stopping(RunnerEvent):
+        def after_epoch(self, epoch: int, runner: Any, training_stats: Any) -> None:
+            raise StopTraining
+
+    statistics = make_trainer(GradientDescent).run_loop(2**70, [Stopping()])
+
+    assert (len(statistics.epochs), statistics.outcome) == (1, Outcome.STOPPED)
+
+
+def test_labels_of_another_dtype_are_refused_before_the_first_step() -> None:
+    class Narrow(NumpyDataset):
+        def __getitem__(self, index: Any) -> dict[str, Any]:
+            return {**super().__getitem__(index), "label": super().__getitem__(index)["label"].astype(np.int32)}
+
+    executor = LinearExecutor()
+    before = {name: value.copy() for name, value in executor.tensors.items()}
+    data = clusters()
+    narrow = Narrow(data.data, "input", data.labels, "label")
+    trainer = Trainer(ShuffleSampler(narrow, 7), None, executor, GradientDescent(executor))
+
+    with pytest.raises(InvalidInputError, match=r"'label' was given as int32.*accepted is int64"):
+        trainer.run_loop(1, [])
+    assert all(np.array_equal(before[name], executor.tensors[name]) for name in before)

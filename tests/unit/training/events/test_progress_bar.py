@@ -37,7 +37,7 @@ def test_number_of_epochs_can_be_given() -> None:
     console = terminal()
     make_trainer(GradientDescent).run_loop(1, [TerminalBarEvent(90, console=console)])
 
-    assert "Epoch 1/90" in drawn(console)
+    assert "Epoch  1/90" in drawn(console)
 
 
 def test_it_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,3 +88,32 @@ def test_rich_is_imported_when_it_is_used_only() -> None:
         "import sys, deep500.training.events.progress_bar as p; p.TerminalBarEvent(1); assert 'rich' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_line_stays_for_each_epoch_and_the_moving_one_goes() -> None:
+    console = terminal()
+    make_trainer(GradientDescent).run_loop(2, [TerminalBarEvent(console=console)], test_before=True)
+
+    lines = [line for line in drawn(console).replace("\r", "\n").split("\n") if "\x1b[32m" not in line]
+    stay = [line.replace("\x1b[2K", "") for line in lines if line.rstrip().endswith((" s", "%"))]
+    assert stay[0].startswith("Before training  accuracy ")
+    for line, epoch in zip(stay[1:], ("Epoch 1/2", "Epoch 2/2"), strict=True):
+        assert line.startswith(f"{epoch}  loss ")
+        assert "test accuracy 100.00 %" in line
+    assert drawn(console).endswith("\x1b[1A\x1b[2K")
+    assert "left" in drawn(console)
+
+
+def test_narrow_terminal_has_neither_bar_nor_rate() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=50, legacy_windows=False)
+    make_trainer(GradientDescent).run_loop(1, [TerminalBarEvent(console=console)])
+
+    assert "samples/s" not in drawn(console)
+    assert "━" not in drawn(console)
+    assert "4/4" in drawn(console)
+
+
+def test_it_is_silent_where_stderr_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+
+    make_trainer(GradientDescent).run_loop(1, [TerminalBarEvent(1)])

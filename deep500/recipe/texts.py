@@ -1,0 +1,58 @@
+"""Texts for people: one line, nothing that a terminal would act on, never an error of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deep500.datasets.folder import shown_path
+
+__all__ = ["encodable", "escaped", "message_of", "one_line", "shown", "shown_path"]
+
+#: Longest message, in characters; what is longer (a value of a million characters) is cut in the middle.
+_LONGEST = 2000
+
+#: Longest value that a message shows, in characters.
+_LONGEST_VALUE = 60
+
+
+def escaped(text: str) -> str:
+    r"""Return a text in which line breaks and control characters are escapes such as ``\n`` and ``\x1b``."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def one_line(text: str) -> str:
+    """Return a message as one line of bearable length."""
+    line = escaped(" ".join(text.split()))
+    half = _LONGEST // 2
+    return line if len(line) <= _LONGEST else f"{line[:half]} [...] {line[-half:]}"
+
+
+def message_of(error: BaseException) -> str:
+    """Return an error's message in one line, also when asking for it fails: an error may be a recipe's own class."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001, RUF100 - a foreign __str__ may raise anything
+        text = ""
+    return one_line(text) or "no message"
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message shows it: as Python writes it, or its type where that is long or fails."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001, RUF100 - a foreign __repr__ may raise anything, and so do numbers of 5000 digits
+        text = ""
+    if 0 < len(text) <= _LONGEST_VALUE:
+        return escaped(text)
+    if isinstance(value, str):
+        return f"a text of {len(value)} characters"
+    name = escaped(type(value).__name__)
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    """Return a text that a stream of this encoding can write: what the encoding lacks becomes an escape."""
+    name = encoding or "utf-8"
+    return text.encode(name, "backslashreplace").decode(name)
