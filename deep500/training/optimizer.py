@@ -73,6 +73,18 @@ class Optimizer(abc.ABC):
             Outputs and losses by name, from before the update, as the framework's tensors.
         """
 
+    def modified(self, grad: Any, param: Any, param_name: str) -> Any:
+        """Return a gradient as the ``gradient_modifier`` changes it, or itself when there is none.
+
+        Raises:
+            TrainingError: The modifier returned no tensor like the gradient.
+        """
+        if self.gradient_modifier is None:
+            return grad
+        changed = self.gradient_modifier(grad, param, param_name)
+        _check_like(changed, grad, param_name)
+        return changed
+
 
 class ThreeStepOptimizer(Optimizer):
     """An optimizer written once: new input, preparation of each parameter, update rule for each parameter.
@@ -111,11 +123,7 @@ class ThreeStepOptimizer(Optimizer):
         return outputs
 
     def _rule(self, grad: Any, old_param: Any, param_name: str) -> Any:
-        if self.gradient_modifier is not None:
-            changed = self.gradient_modifier(grad, old_param, param_name)
-            _check_like(changed, grad, param_name)
-            grad = changed
-        return self.update_rule(grad, old_param, param_name)
+        return self.update_rule(self.modified(grad, old_param, param_name), old_param, param_name)
 
 
 class UpdateRuleOptimizer(ThreeStepOptimizer):

@@ -212,3 +212,14 @@ def test_gradients_of_two_parameters_are_two_arrays(adapter):
     optimizer.step({"x": np.ones(2, np.float32)})
     for value in executor.network.fetch_tensors(["a", "b"]):
         np.testing.assert_allclose(value, [-0.5, -0.5])
+
+
+@pytest.mark.parametrize("changed", [None, 0.0, "text"])
+def test_what_a_gradient_modifier_returns_is_checked(adapter, changed):
+    network = create_model("mlp", classes=3, shape=(2,), hidden=(4,))
+    network.append_loss("SoftmaxCrossEntropyLoss")
+    inputs = {"input": np.ones((2, 2), np.float32), "label": np.array([0, 1])}
+    for kind in (adapter.GradientDescent, d5.GradientDescent):
+        optimizer = kind(adapter.from_model(network), "loss", 0.1, gradient_modifier=lambda gradient: changed)
+        with pytest.raises(TrainingError, match=r"layers\.\d\.(weight|bias)"):
+            optimizer.step(inputs)

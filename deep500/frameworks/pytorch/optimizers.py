@@ -57,7 +57,7 @@ class NativeOptimizer(Optimizer):
             with torch.no_grad():
                 for name, parameter in self.parameters.items():
                     if parameter.grad is not None:
-                        parameter.grad = self.gradient_modifier(parameter.grad, parameter, name)
+                        parameter.grad = self.modified(parameter.grad, parameter, name)
         self.native.step()
         return outputs
 
