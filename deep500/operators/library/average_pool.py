@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from deep500.core.errors import OperatorError
 from deep500.operators import attributes
+from deep500.operators.library._pooling import Pooling
 from deep500.operators.library._tensors import check_dtypes, compute_dtype, present, returned, take_inputs
 from deep500.operators.library._windows import padded, unpadded
-from deep500.operators.operator import Array, Operator, OptionalArray
-from deep500.operators.windows import WindowAttributes, Windows
+from deep500.operators.operator import Array, OptionalArray
+from deep500.operators.windows import Windows
 
 __all__ = ["AveragePool"]
 
 
-class AveragePool(Operator):
+class AveragePool(Pooling):
     r"""Mean of every window over the spatial axes.
 
     .. math::
@@ -31,42 +33,17 @@ class AveragePool(Operator):
     Source: ONNX AveragePool, version 22.
     """
 
-    def __init__(
-        self,
-        *,
-        kernel_shape: Sequence[int],
-        strides: Sequence[int] | None = None,
-        pads: Sequence[int] | None = None,
-        dilations: Sequence[int] | None = None,
-        auto_pad: str = "NOTSET",
-        ceil_mode: int = 0,
-        count_include_pad: int = 0,
-    ) -> None:
+    def __init__(self, *, count_include_pad: int = 0, **window: Any) -> None:
         """Set the attributes.
 
         Args:
-            kernel_shape: Elements of a window along every spatial axis.
-            strides: Distance between windows, by default 1 along every axis.
-            pads: Padding before every axis, then after every axis; by default none.
-            dilations: Distance between the elements of a window, by default 1 along every axis.
-            auto_pad: ``"NOTSET"`` (use ``pads``), ``"SAME_UPPER"``, ``"SAME_LOWER"`` or ``"VALID"``.
-            ceil_mode: 1 to round the number of windows up.
             count_include_pad: 1 to count the zeros of the padding as elements.
+            **window: Those of the window; see :class:`~deep500.operators.library._pooling.Pooling`.
 
         Raises:
             OperatorError: An attribute is not what is accepted.
         """
-        self.windows = WindowAttributes(
-            "AveragePool",
-            kernel_shape=kernel_shape,
-            strides=strides,
-            pads=pads,
-            dilations=dilations,
-            auto_pad=auto_pad,
-            ceil_mode=ceil_mode,
-        )
-        if self.windows.kernel_shape is None:
-            raise OperatorError("AveragePool: the attribute kernel_shape is missing; accepted is one entry an axis.")
+        super().__init__(**window)
         self.count_include_pad = attributes.flag("AveragePool", "count_include_pad", count_include_pad)
 
     def forward(self, inputs: Sequence[OptionalArray]) -> tuple[Array, ...]:

@@ -9,15 +9,16 @@ import numpy as np
 
 from deep500.core.errors import OperatorError
 from deep500.operators import attributes
+from deep500.operators.library._pooling import Pooling
 from deep500.operators.library._tensors import compute_dtype, is_float, present, returned, take_inputs
 from deep500.operators.library._windows import padded
-from deep500.operators.operator import Array, Operator, OptionalArray
-from deep500.operators.windows import WindowAttributes, Windows
+from deep500.operators.operator import Array, OptionalArray
+from deep500.operators.windows import Windows
 
 __all__ = ["MaxPool"]
 
 
-class MaxPool(Operator):
+class MaxPool(Pooling):
     r"""Maximum of every window over the spatial axes.
 
     .. math::
@@ -35,42 +36,17 @@ class MaxPool(Operator):
     Source: ONNX MaxPool, version 22.
     """
 
-    def __init__(
-        self,
-        *,
-        kernel_shape: Sequence[int],
-        strides: Sequence[int] | None = None,
-        pads: Sequence[int] | None = None,
-        dilations: Sequence[int] | None = None,
-        auto_pad: str = "NOTSET",
-        ceil_mode: int = 0,
-        storage_order: int = 0,
-    ) -> None:
+    def __init__(self, *, storage_order: int = 0, **window: Any) -> None:
         """Set the attributes.
 
         Args:
-            kernel_shape: Elements of a window along every spatial axis.
-            strides: Distance between windows, by default 1 along every axis.
-            pads: Padding before every axis, then after every axis; by default none.
-            dilations: Distance between the elements of a window, by default 1 along every axis.
-            auto_pad: ``"NOTSET"`` (use ``pads``), ``"SAME_UPPER"``, ``"SAME_LOWER"`` or ``"VALID"``.
-            ceil_mode: 1 to round the number of windows up.
             storage_order: 1 to count Indices within an image's channel in column-major order.
+            **window: Those of the window; see :class:`~deep500.operators.library._pooling.Pooling`.
 
         Raises:
             OperatorError: An attribute is not what is accepted.
         """
-        self.windows = WindowAttributes(
-            "MaxPool",
-            kernel_shape=kernel_shape,
-            strides=strides,
-            pads=pads,
-            dilations=dilations,
-            auto_pad=auto_pad,
-            ceil_mode=ceil_mode,
-        )
-        if self.windows.kernel_shape is None:
-            raise OperatorError("MaxPool: the attribute kernel_shape is missing; accepted is one entry a spatial axis.")
+        super().__init__(**window)
         self.storage_order = attributes.flag("MaxPool", "storage_order", storage_order)
 
     def forward(self, inputs: Sequence[OptionalArray]) -> tuple[Array, ...]:
