@@ -28,7 +28,7 @@ UpdateRule = Callable[[Any, Any, str], Any]
 
 
 def gradient_name(parameter: str) -> str:
-    """Return the name under which the gradient of a parameter is fetched."""
+    """Return the name under which the gradient of a parameter is fetched, unless a stored tensor has that name."""
     return f"{parameter}.grad"
 
 
@@ -75,6 +75,7 @@ class GraphExecutor(abc.ABC):
         self._accepted: set[tuple[str, Any, tuple[int, ...]]] = set()
         self._outputs: Mapping[str, Any] = {}
         self._differentiated: tuple[str, tuple[str, ...]] | None = None
+        self._stored_names = frozenset((*source.parameters, *source.states, *source.constants))
         self._place(source)
 
     def inference(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,18 +196,14 @@ class GraphExecutor(abc.ABC):
 
     def fetch(self, name: str) -> NDArray[Any]:
         """Return a copy of a tensor by name: stored tensor, gradient, or output of the last run."""
-        try:
+        if name in self._stored_names:
             return self._stored_to_numpy(name, self.stored_tensor(name))
-        except KeyError:
-            pass
-        if self._differentiated:
-            _, parameters = self._differentiated
-            for parameter in parameters:
-                if gradient_name(parameter) == name:
-                    gradient = self.gradient_tensor(parameter)
-                    if gradient is None:
-                        return np.zeros_like(self.fetch(parameter))
-                    return self._stored_to_numpy(parameter, gradient)
+        for parameter in self._differentiated[1] if self._differentiated else ():
+            if self._gradient_name(parameter) == name:
+                gradient = self.gradient_tensor(parameter)
+                if gradient is None:
+                    return np.zeros_like(self.fetch(parameter))
+                return self._stored_to_numpy(parameter, gradient)
         if name in self._outputs:
             return np.array(self.to_numpy(self._outputs[name]))
         known = [*self.network.parameters, *self.network.states, *self._outputs]
@@ -233,7 +230,14 @@ class GraphExecutor(abc.ABC):
             raise UnknownNameError(
                 f"The gradient of {loss!r} was not computed yet. Call inference_and_backprop(inputs, {loss!r}) first."
             )
-        return [(name, gradient_name(name)) for name in self._differentiated[1]]
+        return [(name, self._gradient_name(name)) for name in self._differentiated[1]]
+
+    def _gradient_name(self, parameter: str) -> str:
+        """Return the name of a gradient, made longer while a stored tensor has it."""
+        name = gradient_name(parameter)
+        while name in self._stored_names:
+            name += "_"
+        return name
 
     def _prepare(self, inputs: Mapping[str, Any]) -> tuple[Program, list[Any]]:
         if not isinstance(inputs, Mapping):

@@ -60,6 +60,43 @@ def test_a_parameter_may_be_an_output(adapter):
     np.testing.assert_array_equal(np.asarray(outputs["same"]), [1, 2])
 
 
+@pytest.mark.parametrize("operator", ["Reshape", "Transpose", "Unsqueeze"])
+def test_a_view_of_a_parameter_may_be_an_output(adapter, operator):
+    settings = {"Reshape": np.array([2, 1]), "Unsqueeze": np.array([0])}
+    inputs = ["w", "setting"] if operator in settings else ["w"]
+    shape = {"Reshape": [2, 1], "Transpose": [2, 1], "Unsqueeze": [1, 1, 2]}[operator]
+    proto = model(
+        [oh.make_node(operator, inputs, ["view"]), oh.make_node("Mul", ["x", "w"], ["y"])],
+        [("x", FLOAT, [1, 2])],
+        [("view", FLOAT, shape), ("y", FLOAT, [1, 2])],
+        w=np.float32([[1, 2]]),
+        **({"setting": settings[operator]} if operator in settings else {}),
+    )
+    executor = adapter.from_model(proto)
+    outputs = executor.inference({"x": np.ones((1, 2), np.float32)})
+    executor.network.feed_tensor("w", np.float32([[5, 6]]))
+    np.testing.assert_array_equal(np.asarray(outputs["view"]).ravel(), [1, 2])
+
+
+def test_a_parameter_may_be_named_like_a_gradient(adapter):
+    proto = model(
+        [
+            oh.make_node("Mul", ["x", "w"], ["p"]),
+            oh.make_node("Add", ["p", "w.grad"], ["q"]),
+            oh.make_node("ReduceSum", ["q"], ["loss"], keepdims=0),
+        ],
+        [("x", FLOAT, [2])],
+        [("loss", FLOAT, [])],
+        **{"w": np.float32([1, 1]), "w.grad": np.float32([[7, 7]])},
+    )
+    executor = adapter.from_model(proto)
+    executor.inference_and_backprop({"x": np.float32([3, 4])}, "loss")
+    names = dict(executor.network.gradient("loss"))
+    assert len(set(names.values()) | set(names)) == 4
+    np.testing.assert_array_equal(executor.network.fetch_tensors([names["w"]])[0], [3, 4])
+    np.testing.assert_array_equal(executor.network.fetch_tensors(["w.grad"])[0], [[7, 7]])
+
+
 def test_a_loss_that_no_parameter_reaches_has_no_gradients(adapter):
     proto = model([oh.make_node("ReduceSum", ["x"], ["y"], keepdims=0)], [("x", FLOAT, [2])], [("y", FLOAT, [])])
     executor = adapter.from_model(proto)

@@ -47,6 +47,9 @@ class StoredTensors(torch.nn.Module):
         return found
 
 
+#: What the lowerings call that may return its first argument in another arrangement instead of a copy.
+_VIEWS = {torch.reshape, torch.flatten, torch.permute, torch.squeeze, torch.unsqueeze, "to", "t"}
+
 #: Names that a module has already, and those that generated code uses.
 _RESERVED = frozenset(
     {*dir(fx.GraphModule(torch.nn.Module(), fx.Graph())), "attributes", "self", "torch", "device", "inf", "nan"}
@@ -101,16 +104,19 @@ def translate(program: Program, stored: StoredTensors) -> fx.GraphModule:
         if len(results) < len(wanted):
             raise InvalidNetworkError(f"{node.label} has {len(wanted)} outputs; its lowering gives {len(results)}.")
         values.update((name, value) for name, value in zip(node.outputs, results) if name)
-    returned = [values[name] for name in (*program.outputs, *program.state_updates.values())]
-    # An output that is a stored tensor, or one that was fed, must not change when that one does.
-    nodes = [
-        v.node if v.node.op not in ("get_attr", "placeholder") else graph.call_method("clone", (v.node,))
-        for v in returned
-    ]
+    returned = [values[name].node for name in (*program.outputs, *program.state_updates.values())]
+    nodes = [graph.call_method("clone", (node,)) if _is_view(node) else node for node in returned]
     graph.output(tuple(nodes))
     _drop_unused(graph)
     root = _attribute_holder(used)
     return fx.GraphModule(root, graph, class_name="Deep500Program")
+
+
+def _is_view(node: fx.Node) -> bool:
+    """Whether a value may share memory with a stored tensor, or with one that was fed, and would change with it."""
+    while node.op in ("call_function", "call_method") and node.target in _VIEWS:
+        node = node.all_input_nodes[0]
+    return node.op in ("get_attr", "placeholder")
 
 
 def _drop_unused(graph: fx.Graph) -> None:
