@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import importlib.metadata
+import logging
 import math
 import platform
 import sys
@@ -30,6 +32,8 @@ from deep500.training.statistics import TrainingStatistics
 from deep500.training.trainer import Trainer
 
 __all__ = ["execute_recipe", "run_recipe"]
+
+logger = logging.getLogger(__name__)
 
 
 def run_recipe(
@@ -123,7 +127,7 @@ def execute_recipe(
         result.first_epoch_batches_hash = batches.digest if batches.complete else None
         result.statistics = trainer.statistics.to_dict() if trainer.statistics else {}
         if not result.metrics:
-            result.metrics = [_unmeasured(metric, acceptable) for metric, acceptable in metrics]
+            result.metrics = [_measure_what_there_is(metric, acceptable, trainer) for metric, acceptable in metrics]
         # The file first: whoever reads the verdict finds it written.
         if output is not None:
             write_result(result, output)
@@ -150,6 +154,16 @@ def _measure(metric: TestMetric, acceptable: float | None, trainer: Trainer, out
     passed = None if acceptable is None else metric.accepts(value, acceptable)
     margin = None if acceptable is None else metric.margin(value, acceptable)
     return MetricResult(metric.name, value, metric.unit, metric.direction.value, acceptable, margin, passed)
+
+
+def _measure_what_there_is(metric: TestMetric, acceptable: float | None, trainer: Trainer) -> MetricResult:
+    """Measure a run that broke off, as far as the metric can; what is incomplete passes nothing."""
+    try:
+        measured = _measure(metric, acceptable, trainer, trainer.statistics)
+    except Exception as error:  # noqa: BLE001 - the metric's own code, on a training that is not whole
+        logger.debug("%s was not measured: %s", metric.name, message_of(error))
+        return _unmeasured(metric, acceptable)
+    return dataclasses.replace(measured, passed=None if acceptable is None else False)
 
 
 def _unmeasured(metric: TestMetric, acceptable: float | None) -> MetricResult:

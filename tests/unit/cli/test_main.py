@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from deep500.cli import exit_codes, main
 from deep500.cli.main import run_command
 from deep500.core.requirement import Requirement
 from deep500.frameworks import FRAMEWORKS
-from tests.unit.recipe.support import check_schema, environment, run_python, write_recipe
+from tests.unit.recipe.support import check_schema, environment, run_python, signalled, write_recipe
 
 Capture = pytest.CaptureFixture[str]
 
@@ -248,22 +247,7 @@ def test_ctrl_c_leaves_a_result_marked_incomplete(tmp_path: Path, script: bool) 
     if script:
         path.write_text(path.read_text().replace("METRICS) or", f"METRICS, output={str(output)!r}) or"))
         command = [sys.executable, str(path)]
-    process = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        env=environment(PYTHONUNBUFFERED="1"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        process.stdout.readline()  # told right before the training
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        out, error = process.communicate(timeout=60)
-    finally:
-        process.kill()
+    done = signalled(command, signal.SIGINT, tmp_path)
 
     content = json.loads(output.read_text())
     assert content["complete"] is False
@@ -271,12 +255,12 @@ def test_ctrl_c_leaves_a_result_marked_incomplete(tmp_path: Path, script: bool) 
     assert content["statistics"]["outcome"] == "interrupted"
     assert len(content["statistics"]["epochs"]) >= 1
     assert content["metrics"][0]["passed"] is False
-    assert out.splitlines()[-1] == "FAILED (incomplete)"
+    assert done.stdout.splitlines()[-1] == "FAILED (incomplete)"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.py", "result.json"]
     if script:
-        assert process.returncode == -signal.SIGINT
+        assert done.returncode == -signal.SIGINT
     else:
-        assert (process.returncode, error) == (130, "")
+        assert (done.returncode, done.stderr) == (130, "")
     check_schema(content)
 
 

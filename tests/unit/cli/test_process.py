@@ -4,13 +4,12 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from deep500.cli.process import run_as_process
-from tests.unit.recipe.support import environment, write_recipe
+from tests.unit.recipe.support import environment, signalled, write_recipe
 
 FULL = Path("/dev/full")
 
@@ -74,25 +73,11 @@ def test_what_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
 
 def test_sigterm_leaves_a_result_marked_incomplete(tmp_path: Path) -> None:
     write_recipe(tmp_path, epochs=100000)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "deep500", "run", "mine.py", "--output", "r.json"],
-        cwd=tmp_path,
-        env=environment(PYTHONUNBUFFERED="1"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        process.stdout.readline()  # told right before the training
-        time.sleep(0.3)
-        process.send_signal(signal.SIGTERM)
-        out, error = process.communicate(timeout=60)
-    finally:
-        process.kill()
+    command = [sys.executable, "-m", "deep500", "run", "mine.py", "--output", "r.json"]
+    done = signalled(command, signal.SIGTERM, tmp_path)
 
-    assert (process.returncode, error) == (143, "")
-    assert out.splitlines()[-1] == "FAILED (incomplete)"
+    assert (done.returncode, done.stderr) == (143, "")
+    assert done.stdout.splitlines()[-1] == "FAILED (incomplete)"
     assert json.loads((tmp_path / "r.json").read_text())["complete"] is False
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.py", "r.json"]
 

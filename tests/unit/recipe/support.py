@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +156,24 @@ def run_python(*arguments: str, cwd: Path, **more: str) -> subprocess.CompletedP
     return subprocess.run(
         [sys.executable, *arguments], cwd=cwd, env=environment(**more), capture_output=True, text=True, timeout=120
     )
+
+
+def signalled(command: list[str], sent: signal.Signals, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command that trains a recipe, send a signal soon after the training has begun, and wait for its end."""
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment(PYTHONUNBUFFERED="1"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()  # told right before the training
+        time.sleep(0.5)
+        process.send_signal(sent)
+        out, error = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    return subprocess.CompletedProcess(command, process.returncode, out, error)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from deep500.core.errors import RecipeError, TrainingError
-from deep500.measure.metric import Direction
+from deep500.measure.metric import Direction, TestMetric
 from deep500.measure.metrics.wallclock_time import WallclockTime
 from deep500.recipe.describe import describe
 from deep500.recipe.recipe import Recipe
@@ -180,11 +180,31 @@ def test_run_that_ends_early_is_marked_incomplete(tmp_path: Path, error: BaseExc
 
     assert content["complete"] is content["passed"] is False
     assert len(content["statistics"]["epochs"]) == 1
-    assert content["metrics"][0]["value"] is None
+    (metric,) = content["metrics"]
+    assert metric["value"] == content["statistics"]["epochs"][0]["test"]["accuracy_percent"]
+    assert metric["passed"] is False
     expected = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
     assert content["failure"] == expected
     assert list(tmp_path.iterdir()) == [tmp_path / "r.json"]
     check_schema(content)
+
+
+class Broken(TestMetric):
+    """A metric with a slip in it."""
+
+    def measure(self, inputs: Any, outputs: Any, reference_outputs: Any = None) -> float:
+        return float(outputs.nope)
+
+
+def test_metric_that_fails_takes_no_other_with_it(tmp_path: Path) -> None:
+    with pytest.raises(AttributeError, match="nope"):
+        execute([(Broken(), 0.0), (TestAccuracy(), 0.0)], output=tmp_path / "r.json")
+    content = json.loads((tmp_path / "r.json").read_text())
+
+    broken, accuracy = content["metrics"]
+    assert broken["value"] is None
+    assert accuracy["value"] == content["statistics"]["epochs"][-1]["test"]["accuracy_percent"]
+    assert content["passed"] is broken["passed"] is accuracy["passed"] is False
 
 
 def test_event_may_stop_the_training() -> None:
