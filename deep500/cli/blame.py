@@ -8,7 +8,7 @@ import sysconfig
 import traceback
 from pathlib import Path
 
-from deep500.recipe.texts import message_of, shown_path
+from deep500.core.texts import message_of, shown_path
 
 __all__ = ["circumstance", "recipe_error"]
 

@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Sequence
 
-from deep500.recipe.texts import message_of, one_line
+from deep500.core.texts import message_of, one_line
 
 __all__ = ["print_error", "print_table", "print_traceback"]
 

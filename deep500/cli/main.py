@@ -28,8 +28,8 @@ from deep500.cli.env import ENV_EXAMPLES, environment_command
 from deep500.cli.exit_codes import FAILED, FAULT, INTERRUPTED, MISTAKE, PASSED, UNREAD
 from deep500.cli.process import run_as_process
 from deep500.core.errors import Deep500Error
-from deep500.recipe.signals import signals_deferred
-from deep500.recipe.texts import shown_path
+from deep500.core.signals import signals_deferred
+from deep500.core.texts import shown_path
 
 __all__ = ["app", "main", "run_command"]
 

@@ -14,6 +14,7 @@ __all__ = [
     "DatasetError",
     "Deep500Error",
     "DeviceError",
+    "FileWriteError",
     "InvalidInputError",
     "InvalidNetworkError",
     "MeasurementError",
@@ -70,6 +71,10 @@ class DeviceError(Deep500Error, RuntimeError):
 
 class DatasetError(Deep500Error, ValueError):
     """A data set cannot be found, or its files are not what they should be."""
+
+
+class FileWriteError(Deep500Error, OSError):
+    """A file cannot be written where it was asked for."""
 
 
 class TrainingError(Deep500Error, RuntimeError):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from deep500.core.errors import DatasetError
 
-__all__ = ["DATA_VARIABLE", "data_folder", "shown_path"]
+__all__ = ["DATA_VARIABLE", "data_folder"]
 
 #: Environment variable that names the folder.
 DATA_VARIABLE = "DEEP500_DATA"
@@ -38,9 +38,3 @@ def data_folder(folder: str | PathLike[str] | None = None) -> Path:
     import platformdirs
 
     return platformdirs.user_cache_path("deep500", appauthor=False) / "datasets"
-
-
-def shown_path(path: str | PathLike[str]) -> str:
-    """Return a path as a message shows it: as it is, or quoted with escapes when it has odd characters."""
-    text = os.fspath(path)
-    return text if text.isprintable() else repr(text)

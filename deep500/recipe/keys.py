@@ -11,7 +11,7 @@ import numpy as np
 
 from deep500.core.errors import InvalidInputError, RecipeError
 from deep500.core.random import check_seed
-from deep500.recipe.texts import shown
+from deep500.core.texts import shown
 
 __all__ = ["KEYS", "Key", "argument_keys", "base_key", "check_value", "known_keys"]
 

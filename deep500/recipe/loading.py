@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from deep500.core.errors import Deep500Error, MissingDependencyError, RecipeError, near_miss
+from deep500.core.texts import message_of, one_line, shown_path
 from deep500.recipe.describe import RECIPE_MODULE_PREFIX
 from deep500.recipe.recipe import Recipe
 from deep500.recipe.shipped import SHIPPED, shipped_recipes
-from deep500.recipe.texts import message_of, one_line, shown_path
 
 __all__ = ["is_loading", "load_recipe"]
 

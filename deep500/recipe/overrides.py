@@ -8,10 +8,10 @@ from typing import Any
 
 from deep500.core.device import parse_device
 from deep500.core.errors import RecipeError, near_miss
+from deep500.core.texts import one_line, shown
 from deep500.recipe.keys import base_key, known_keys
 from deep500.recipe.recipe import Recipe
 from deep500.recipe.resolve import framework_of, load_framework
-from deep500.recipe.texts import one_line, shown
 
 __all__ = ["override_recipe", "parse_assignment"]
 

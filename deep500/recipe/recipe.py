@@ -12,11 +12,11 @@ from typing import Any
 
 from deep500.core.errors import RecipeError, near_miss
 from deep500.core.event import Event
+from deep500.core.texts import message_of, shown
 from deep500.measure.metric import Direction, TestMetric
 from deep500.recipe.describe import describe, hash_description
 from deep500.recipe.keys import KEYS, argument_keys, check_value, known_keys
 from deep500.recipe.resolve import find_metric
-from deep500.recipe.texts import message_of, shown
 
 __all__ = ["DEFAULT_SEED", "Recipe"]
 

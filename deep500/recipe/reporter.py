@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from deep500.core.event import Event
+from deep500.core.texts import encodable, escaped, shown_path
 from deep500.recipe.result import RecipeResult
-from deep500.recipe.texts import encodable, escaped, shown_path
 from deep500.recipe.verdict import verdict_rows, verdict_word
 
 if TYPE_CHECKING:

@@ -16,6 +16,8 @@ import onnx
 from deep500.core.errors import Deep500Error, RecipeError, near_miss
 from deep500.core.event import Event
 from deep500.core.requirement import Requirement
+from deep500.core.signals import signals_deferred
+from deep500.core.texts import message_of, shown
 from deep500.datasets.dataset import Dataset
 from deep500.datasets.loading import DATASETS, load_dataset
 from deep500.frameworks import FRAMEWORKS
@@ -23,8 +25,6 @@ from deep500.measure.metric import TestMetric
 from deep500.networks.creation import MODELS, create_model
 from deep500.networks.network import Network
 from deep500.recipe.keys import KEYS
-from deep500.recipe.signals import signals_deferred
-from deep500.recipe.texts import message_of, shown
 from deep500.training import catalogue
 from deep500.training.optimizer import Optimizer
 from deep500.training.sampler import Sampler

@@ -5,18 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
-import stat
-import tempfile
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from deep500.core.errors import RecipeError
-from deep500.recipe.signals import signals_deferred
-from deep500.recipe.texts import shown_path
+from deep500.core.files import write_atomically
 
-__all__ = ["SCHEMA_FILE", "SCHEMA_VERSION", "MetricResult", "RecipeResult", "check_writable", "write_result"]
+__all__ = ["SCHEMA_FILE", "SCHEMA_VERSION", "MetricResult", "RecipeResult", "write_result"]
 
 #: Version of the result file's form; it grows with every change that a reader could notice.
 SCHEMA_VERSION = 1
@@ -109,65 +104,9 @@ def write_result(result: RecipeResult, path: str | PathLike[str]) -> None:
     """Write a result as a JSON file; it appears whole or not at all, and replaces an older one.
 
     Raises:
-        RecipeError: The file cannot be written.
+        FileWriteError: The file cannot be written.
     """
-    target = _target(path)
-    text = json.dumps(result.to_dict(), indent=2, allow_nan=False) + "\n"
-    try:
-        with signals_deferred():
-            handle, temporary = _temporary_beside(target)
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    file.write(text)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(temporary, target)
-            except BaseException:
-                os.unlink(temporary)
-                raise
-    except OSError as error:
-        raise RecipeError(f"The result cannot be written to {shown_path(path)}: {error.strerror or error}") from error
-
-
-def check_writable(path: str | PathLike[str]) -> None:
-    """Check, before hours of training, that :func:`write_result` will be able to write; leave nothing behind.
-
-    Raises:
-        RecipeError: The file cannot be written.
-    """
-    target = _target(path)
-    try:
-        with signals_deferred():
-            handle, temporary = _temporary_beside(target)
-            os.close(handle)
-            os.unlink(temporary)
-    except OSError as error:
-        raise RecipeError(f"The result cannot be written to {shown_path(path)}: {error.strerror or error}") from error
-
-
-def _target(path: str | PathLike[str]) -> Path:
-    """Return where the file will lie; a link is kept and what it leads to is replaced."""
-    text = os.fspath(path)
-    if not text or text.endswith(("/", os.sep)):
-        raise RecipeError(f"The result cannot be written to {text!r}: that is not the name of a file.")
-    try:
-        target = Path(text).resolve()
-        mode = target.stat().st_mode if target.exists() else None
-    except (OSError, RuntimeError, ValueError) as error:  # a link to itself, a name that is too long, a null byte
-        raise RecipeError(f"The result cannot be written to {text!r}: {error}") from error
-    if mode is not None and not stat.S_ISREG(mode):
-        kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
-        raise RecipeError(f"The result cannot be written to {shown_path(text)}: it is {kind}.")
-    return target
-
-
-def _temporary_beside(target: Path) -> tuple[int, str]:
-    """Open a new file in the target's folder, with the permissions that the target will have."""
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".partial")
-    mask = os.umask(0)
-    os.umask(mask)
-    os.fchmod(handle, 0o666 & ~mask)
-    return handle, temporary
+    write_atomically(path, json.dumps(result.to_dict(), indent=2, allow_nan=False) + "\n", "result")
 
 
 def _without_non_numbers(value: Any) -> Any:

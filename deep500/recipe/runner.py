@@ -17,7 +17,9 @@ from typing import Any
 from deep500._version import __version__
 from deep500.core.errors import RecipeError
 from deep500.core.event import Event
+from deep500.core.files import check_writable
 from deep500.core.requirement import Requirement
+from deep500.core.texts import message_of, shown, shown_path
 from deep500.frameworks import FRAMEWORKS
 from deep500.measure.metric import TestMetric
 from deep500.recipe.build import Build, build_recipe
@@ -25,8 +27,7 @@ from deep500.recipe.loading import is_loading
 from deep500.recipe.overrides import override_recipe
 from deep500.recipe.recipe import Recipe
 from deep500.recipe.reporter import ConsoleReporter, Reporter, SilentReporter
-from deep500.recipe.result import MetricResult, RecipeResult, check_writable, write_result
-from deep500.recipe.texts import message_of, shown, shown_path
+from deep500.recipe.result import MetricResult, RecipeResult, write_result
 from deep500.training.events.batch_hash import BatchHashEvent
 from deep500.training.statistics import TrainingStatistics
 from deep500.training.trainer import Trainer
@@ -101,7 +102,7 @@ def execute_recipe(
     """
     reporter = reporter or SilentReporter()
     if output is not None:
-        check_writable(output)
+        check_writable(output, "result")
         if recipe.path is not None and Path(output).resolve() == Path(recipe.path).resolve():
             raise RecipeError(f"The result cannot be written to {shown_path(output)}: that is the recipe itself.")
     build = build_recipe(recipe)

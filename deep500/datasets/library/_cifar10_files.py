@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deep500.core.errors import DatasetError
-from deep500.datasets.folder import shown_path
+from deep500.core.texts import shown_path
 
 __all__ = ["ARCHIVE", "BATCH_FOLDER", "IMAGE_SHAPE", "TEST_FILE", "TRAINING_FILES", "parse_records", "read_files"]
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from deep500.core.errors import DatasetError
-from deep500.datasets.folder import data_folder, shown_path
+from deep500.core.texts import shown_path
+from deep500.datasets.folder import data_folder
 
 
 def test_argument_wins_over_variable_and_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deep500.core.errors import RecipeError, TrainingError
+from deep500.core.errors import FileWriteError, RecipeError, TrainingError
 from deep500.measure.metric import Direction, TestMetric
 from deep500.measure.metrics.wallclock_time import WallclockTime
 from deep500.recipe.describe import describe
@@ -215,7 +215,7 @@ def test_event_may_stop_the_training() -> None:
 
 
 def test_unwritable_output_is_found_out_before_anything_is_built(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=r"cannot be written to .*No such file"):
+    with pytest.raises(FileWriteError, match=r"cannot be written to .*No such file"):
         execute(output=tmp_path / "none" / "r.json", dataset=lambda: pytest.fail("the data were loaded"))
 
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from deep500.recipe.signals import signals_deferred
+from deep500.core.signals import signals_deferred
 
 
 def raise_in_block(number: signal.Signals, times: int, steps: list[str]) -> None:

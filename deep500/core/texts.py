@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from os import PathLike
 from typing import Any
-
-from deep500.datasets.folder import shown_path
 
 __all__ = ["encodable", "escaped", "message_of", "one_line", "shown", "shown_path"]
 
@@ -56,3 +56,9 @@ def encodable(text: str, encoding: str | None) -> str:
     """Return a text that a stream of this encoding can write: what the encoding lacks becomes an escape."""
     name = encoding or "utf-8"
     return text.encode(name, "backslashreplace").decode(name)
+
+
+def shown_path(path: str | PathLike[str]) -> str:
+    """Return a path as a message shows it: as it is, or quoted with escapes when it has odd characters."""
+    text = os.fspath(path)
+    return text if text.isprintable() else repr(text)

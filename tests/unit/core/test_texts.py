@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deep500.recipe.texts import encodable, escaped, message_of, one_line, shown
+from deep500.core.texts import encodable, escaped, message_of, one_line, shown
 
 
 class UnspeakableError(Exception):

@@ -1,0 +1,92 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from os import PathLike
+from pathlib import Path
+
+from deep500.core.errors import FileWriteError
+from deep500.core.signals import signals_deferred
+from deep500.core.texts import shown_path
+
+__all__ = ["check_writable", "write_atomically"]
+
+
+def write_atomically(path: str | PathLike[str], content: str | bytes, what: str = "file") -> None:
+    """Write a file; it appears whole or not at all, and replaces an older one.
+
+    A process that is killed at any moment leaves the older file or the new one (and perhaps a hidden ``*.partial``
+    beside it). A link is kept, and what it leads to is replaced.
+
+    Args:
+        path: Where to.
+        content: What; texts are written as UTF-8.
+        what: What it is, for the message.
+
+    Raises:
+        FileWriteError: The file cannot be written.
+    """
+    target = _target(path, what)
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    try:
+        with signals_deferred():
+            handle, temporary = _temporary_beside(target)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(temporary, target)
+            except BaseException:
+                os.unlink(temporary)
+                raise
+    except OSError as error:
+        raise _refused(path, what, error) from error
+
+
+def check_writable(path: str | PathLike[str], what: str = "file") -> None:
+    """Check, before hours of work, that :func:`write_atomically` will be able to write; leave nothing behind.
+
+    Raises:
+        FileWriteError: The file cannot be written.
+    """
+    target = _target(path, what)
+    try:
+        with signals_deferred():
+            handle, temporary = _temporary_beside(target)
+            os.close(handle)
+            os.unlink(temporary)
+    except OSError as error:
+        raise _refused(path, what, error) from error
+
+
+def _refused(path: str | PathLike[str], what: str, error: OSError) -> FileWriteError:
+    return FileWriteError(f"The {what} cannot be written to {shown_path(path)}: {error.strerror or error}")
+
+
+def _target(path: str | PathLike[str], what: str) -> Path:
+    """Return where the file will lie; a link is kept and what it leads to is replaced."""
+    text = os.fspath(path)
+    if not text or text.endswith(("/", os.sep)):
+        raise FileWriteError(f"The {what} cannot be written to {text!r}: that is not the name of a file.")
+    try:
+        target = Path(text).resolve()
+        mode = target.stat().st_mode if target.exists() else None
+    except (OSError, RuntimeError, ValueError) as error:  # a link to itself, a name that is too long, a null byte
+        raise FileWriteError(f"The {what} cannot be written to {text!r}: {error}") from error
+    if mode is not None and not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+        raise FileWriteError(f"The {what} cannot be written to {shown_path(text)}: it is {kind}.")
+    return target
+
+
+def _temporary_beside(target: Path) -> tuple[int, str]:
+    """Open a new file in the target's folder, with the permissions that the target will have."""
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".partial")
+    mask = os.umask(0)
+    os.umask(mask)
+    os.fchmod(handle, 0o666 & ~mask)
+    return handle, temporary

@@ -1,0 +1,5 @@
+"""Results of measurements: their content, their files, and what may be said of them."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
