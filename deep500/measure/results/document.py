@@ -27,6 +27,8 @@ __all__ = [
     "Statistic",
     "System",
     "content_hash",
+    "plain",
+    "system_from_dict",
 ]
 
 #: Version of the result file's form; it grows with every change that a reader could notice.
@@ -261,7 +263,7 @@ class Measurement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the result file, hashes included."""
-        content = {"schema_version": SCHEMA_VERSION, "kind": "measurement", **_plain(self)}
+        content = {"schema_version": SCHEMA_VERSION, "kind": "measurement", **plain(self)}
         for system, entry in zip(self.systems, content["systems"]):
             entry["hashes"] = {
                 "workload": system.workload_hash,
@@ -292,24 +294,33 @@ class Measurement:
         )
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value, and all within it, in JSON's types."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+        return {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value.value if isinstance(value, (Direction, MetricKind)) else value
 
 
 def _system(entry: Mapping[str, Any]) -> System:
+    hashes = entry["hashes"]
+    return system_from_dict(
+        {**entry, "data_hash": hashes["data"], "initialisation_hash": hashes["initialisation"]}
+    )
+
+
+def system_from_dict(entry: Mapping[str, Any]) -> System:
+    """Return the system of which :func:`plain` made this."""
     return System(
         label=entry["label"],
         spec=entry["spec"],
         identity=entry["identity"],
         factors=entry["factors"],
-        data_hash=entry["hashes"]["data"],
-        initialisation_hash=entry["hashes"]["initialisation"],
+        data_hash=entry["data_hash"],
+        initialisation_hash=entry["initialisation_hash"],
         work=Work(**entry["work"]),
         metrics=tuple(map(_metric, entry["metrics"])),
         scores=tuple(map(_score, entry["scores"])),

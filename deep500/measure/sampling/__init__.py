@@ -1,0 +1,5 @@
+"""Taking samples of time: in this process, and in fresh ones."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,5 @@
+from .bench import bench
+from .plan import SamplingPlan
+from .progress import Progress
+
+__all__ = ["Progress", "SamplingPlan", "bench"]

@@ -1,0 +1,257 @@
+"""Measuring workloads: launches, the order of their runs, and the result."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from deep500._version import __version__
+from deep500.core.errors import MeasurementError
+from deep500.core.random import check_seed, random_stream
+from deep500.measure.environment.record import record_environment
+from deep500.measure.results.document import PAIRINGS, Design, Measurement, Pairing, ProcessRecord, Statistic, System
+from deep500.measure.sampling.launch import Launch, joined, run_launch
+from deep500.measure.sampling.plan import SamplingPlan
+from deep500.measure.sampling.processes import launch_process
+from deep500.measure.sampling.progress import OnProgress, Progress
+from deep500.measure.workload import Workload, WorkloadSpec, parse_workload
+
+__all__ = ["DEFAULT_LAUNCHES", "bench"]
+
+#: Process launches of a measurement whose workloads are texts.
+DEFAULT_LAUNCHES = 10
+
+
+def bench(
+    *workloads: str | Workload | Callable[[], Any],
+    launches: int | None = None,
+    plan: SamplingPlan | None = None,
+    pairing: Pairing | None = None,
+    seed: int = 0,
+    margin: float | None = None,
+    statistic: Statistic | None = None,
+    labels: Sequence[str] | None = None,
+    strict: bool = False,
+    justification: str | None = None,
+    on_progress: OnProgress | None = None,
+    on_launch: Callable[[Measurement], None] | None = None,
+) -> Measurement:
+    """Measure how long one or several workloads take.
+
+    Texts are measured in fresh processes, ten by default, since samples of one process share memory layout, clock and
+    neighbours: an interval of them says nothing of the next process. Objects (a :class:`Workload`, a function without
+    arguments) are measured in this process, and the result says so.
+
+    Several workloads are compared: the first is the base. By default they run round by round in the same processes, in
+    random order; those of different frameworks, whose threads would disturb each other, launch by launch.
+
+    Args:
+        workloads: What to measure; see :func:`deep500.measure.workload.parse_workload` for texts.
+        launches: Number of process launches.
+        plan: How to sample within a process.
+        pairing: ``"samples"`` to run several round by round, ``"launches"`` to give each processes of its own.
+        seed: Seed of the random orders.
+        margin: Relative difference that is declared not to matter, for the comparison.
+        statistic: Which number stands for the samples.
+        labels: Names of the workloads in the result; by default their texts.
+        strict: Whether to refuse a machine that fails an isolation check.
+        justification: Why just these workloads and this machine, for the result (SC15, rule 2).
+        on_progress: Is told how far it is.
+        on_launch: Is given the incomplete result after each launch, so that an interruption loses nothing.
+
+    Raises:
+        IsolationError: Strict, and the machine is not quiet.
+        Deep500Error: A workload does not exist, cannot be built or run, or the arguments contradict each other.
+
+    Example:
+        >>> quick = SamplingPlan(minimum_time_s=0, warm_up=1)
+        >>> result = bench(lambda: sum(range(1000)), plan=quick)
+        >>> result.systems[0].metric().unit, len(result.processes)
+        ('s', 1)
+    """
+    specs = [parse_workload(workload) if isinstance(workload, str) else None for workload in workloads]
+    is_fresh = all(spec is not None for spec in specs)
+    count = _checked_launches(launches, workloads, is_fresh)
+    names = _checked_labels(labels, workloads)
+    design = Design(
+        workloads=tuple(map(_text, workloads)),
+        launches=count,
+        pairing=_checked_pairing(pairing, specs, is_fresh),
+        seed=check_seed(seed),
+        statistic=statistic or Statistic(),
+        margin=margin,
+        plan=(plan or SamplingPlan()).to_dict(),
+        justification=justification,
+    )
+    if strict:
+        record_environment(strict=True)
+    run = _Run(design, names, plan or SamplingPlan(), workloads, on_progress or (lambda progress: None))
+    started = _now()
+    result: Measurement | None = None
+    for number in range(count):
+        run.launch(number, is_fresh)
+        missing = count - number - 1
+        failure = f"{number + 1} of {count} launches were run" if missing else None
+        result = Measurement(
+            deep500=__version__,
+            started=started,
+            ended=_now(),
+            design=design,
+            systems=run.systems(),
+            processes=tuple(run.processes),
+            environment=run.environment,
+            complete=not missing,
+            failure=failure,
+        )
+        if on_launch is not None:
+            on_launch(result)
+    assert result is not None
+    return result
+
+
+@dataclass
+class _Run:
+    """The launches so far."""
+
+    design: Design
+    labels: Sequence[str]
+    plan: SamplingPlan
+    workloads: Sequence[str | Workload | Callable[[], Any]]
+    on_progress: OnProgress
+
+    def __post_init__(self) -> None:
+        self.processes: list[ProcessRecord] = []
+        self.environment: Any = {}
+        self._found: list[list[tuple[int, System]]] = [[] for _ in self.workloads]
+
+    def launch(self, number: int, is_fresh: bool) -> None:
+        """Run one launch of every workload."""
+        for group in self._groups(number):
+            self._tell(number, "starting", 0, "")
+            tell = functools.partial(self._tell, number)
+            measure = self._in_fresh_process if is_fresh else self._in_this_process
+            found = measure([self.workloads[index] for index in group], number, tell)
+            self.environment = self.environment or found.environment
+            for index, system in zip(group, found.systems, strict=True):
+                self._found[index].append((len(self.processes), self._named(index, system)))
+            self.processes.append(found.process)
+        self._tell(number, "done", 0, "")
+
+    def systems(self) -> tuple[System, ...]:
+        """Return what was found so far."""
+        return tuple(joined([s for _, s in row], [process for process, _ in row]) for row in self._found)
+
+    def _groups(self, number: int) -> Iterator[list[int]]:
+        """Return which workloads share a process, process by process."""
+        everything = list(range(len(self.workloads)))
+        if self.design.pairing != "launches":
+            yield everything
+            return
+        for index in random_stream(self.design.seed, "launches", number).permutation(len(everything)):
+            yield [int(index)]
+
+    def _in_fresh_process(self, workloads: Sequence[Any], number: int, tell: Callable[[str, int, str], None]) -> Launch:
+        return launch_process(
+            workloads,
+            self.plan,
+            seed=self.design.seed,
+            number=number,
+            environment=not self.environment,
+            tell=tell,
+        )
+
+    def _in_this_process(self, workloads: Sequence[Any], number: int, tell: Callable[[str, int, str], None]) -> Launch:
+        return run_launch(
+            [functools.partial(_opened, workload) for workload in workloads],
+            self.plan,
+            seed=self.design.seed,
+            number=number,
+            fresh=False,
+            environment=not self.environment,
+            tell=tell,
+        )
+
+    def _named(self, index: int, system: System) -> System:
+        threads = {} if self.plan.threads is None else {"threads": self.plan.threads}
+        return replace(system, label=self.labels[index], factors={**system.factors, **threads})
+
+    def _tell(self, number: int, phase: str, samples: int, detail: str) -> None:
+        self.on_progress(Progress(number + 1, self.design.launches, phase, samples, detail))
+
+
+class _Function(Workload):
+    """A function of the caller's own process."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.run = function  # type: ignore[method-assign]
+        self.spec = f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', repr(function))}"
+
+    def run(self) -> Any:
+        """Replaced by the function itself, so that no call of ours is part of a sample."""
+        raise AssertionError
+
+
+def _opened(workload: str | Workload | Callable[[], Any]) -> Workload:
+    if isinstance(workload, Workload):
+        return workload
+    assert callable(workload)
+    return _Function(workload)
+
+
+def _text(workload: str | Workload | Callable[[], Any]) -> str:
+    if isinstance(workload, str):
+        return workload
+    if isinstance(workload, Workload):
+        return workload.spec or f"{type(workload).__module__}:{type(workload).__qualname__}"
+    return _Function(workload).spec
+
+
+def _checked_launches(launches: int | None, workloads: Sequence[Any], is_fresh: bool) -> int:
+    if not workloads:
+        raise MeasurementError("There is nothing to measure; name at least one workload.")
+    for workload in workloads:
+        if not isinstance(workload, (str, Workload)) and not callable(workload):
+            raise MeasurementError(
+                f"A workload was given as {type(workload).__name__}; accepted are texts such as 'model:lenet@pytorch', "
+                "workloads and functions without arguments."
+            )
+    if launches is None:
+        return DEFAULT_LAUNCHES if is_fresh else 1
+    if isinstance(launches, bool) or not isinstance(launches, int) or launches < 1:
+        raise MeasurementError(f"launches was given as {launches!r}; accepted are whole numbers from 1.")
+    if launches > 1 and not is_fresh:
+        raise MeasurementError(
+            f"{launches} launches need workloads that a fresh process can build; accepted are texts, such as "
+            "'package.module:function'. Objects are measured in this process, once."
+        )
+    return launches
+
+
+def _checked_labels(labels: Sequence[str] | None, workloads: Sequence[Any]) -> list[str]:
+    if labels is None:
+        texts = [_text(workload) for workload in workloads]
+        # A workload against itself is a fair question: it shows what the method finds where there is nothing.
+        return [text if texts.count(text) == 1 else f"{text} #{number}" for number, text in enumerate(texts, 1)]
+    if isinstance(labels, str) or len(labels) != len(workloads) or len(set(labels)) != len(labels):
+        raise MeasurementError(f"labels was given as {labels!r}; accepted are {len(workloads)} different texts.")
+    return list(labels)
+
+
+def _checked_pairing(pairing: Pairing | None, specs: Sequence[WorkloadSpec | None], is_fresh: bool) -> Pairing:
+    if len(specs) == 1:
+        return "none"
+    if pairing is None:
+        places = {(spec.framework, spec.device) for spec in specs if spec is not None}
+        pairing = "samples" if len(places) <= 1 else "launches"
+    if pairing not in PAIRINGS[1:]:
+        raise MeasurementError(f"pairing was given as {pairing!r}; accepted are {', '.join(PAIRINGS[1:])}.")
+    if pairing == "launches" and not is_fresh:
+        raise MeasurementError("Workloads of this process cannot be given processes of their own; name them as texts.")
+    return pairing
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")

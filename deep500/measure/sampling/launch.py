@@ -1,0 +1,146 @@
+"""One launch: the workloads built, measured and described, in whichever process this is called."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from deep500.core.errors import Deep500Error, MeasurementError
+from deep500.core.random import random_stream
+from deep500.core.texts import message_of
+from deep500.measure.clock import Stopwatch
+from deep500.measure.environment.noise import take_witness
+from deep500.measure.environment.record import record_environment
+from deep500.measure.metric import Direction, MetricKind
+from deep500.measure.results.document import LaunchSamples, MetricSamples, ProcessRecord, System
+from deep500.measure.sampling.plan import SamplingPlan
+from deep500.measure.sampling.sampler import Samples, Series, Tell, sample
+from deep500.measure.workload import Workload
+
+__all__ = ["Launch", "joined", "run_launch"]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What one process measured.
+
+    Attributes:
+        systems: One for each workload; their samples refer to process 0.
+        process: The process.
+        environment: The environment record; empty when none was asked for.
+    """
+
+    systems: tuple[System, ...]
+    process: ProcessRecord
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+
+def run_launch(
+    openers: Sequence[Callable[[], Workload]],
+    plan: SamplingPlan,
+    *,
+    seed: int = 0,
+    number: int = 0,
+    fresh: bool,
+    environment: bool,
+    tell: Tell | None = None,
+) -> Launch:
+    """Build workloads, measure them side by side and, in a fresh process, close them.
+
+    Args:
+        openers: Each builds one workload.
+        plan: How to sample.
+        seed: Seed of the random order.
+        number: Number of the launch; each draws another order.
+        fresh: Whether this process was started for it.
+        environment: Whether to take the environment record, after the samples: it tells which libraries are loaded.
+        tell: Is told how far it is.
+
+    Raises:
+        Deep500Error: A workload cannot be built, or a run failed.
+    """
+    started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+    watch = Stopwatch()
+    workloads: list[Workload] = []
+    try:
+        workloads.extend(opener() for opener in openers)
+        setup_s = watch.elapsed_s()
+        if fresh:
+            gc.collect()
+            gc.freeze()  # what the libraries have built is not looked at again by each collection
+        witness = take_witness()
+        samples = sample(workloads, plan, random_stream(seed, "order", number), tell)
+        noise = take_witness().since(witness)
+        systems = tuple(
+            _described(workload, series, samples) for workload, series in zip(workloads, samples.series, strict=True)
+        )
+        record = record_environment().to_dict() if environment else {}
+    finally:
+        for workload in workloads if fresh else ():
+            workload.close()
+    process = ProcessRecord(started, fresh, setup_s, samples.run_s, samples.engine_s, noise.to_dict())
+    return Launch(systems, process, record)
+
+
+def _described(workload: Workload, series: Series, samples: Samples) -> System:
+    """Ask a workload, after its runs, what it was."""
+    launch = LaunchSamples(
+        process=0,
+        samples=tuple(series.samples),
+        warm_up=tuple(series.warm_up),
+        calls_per_sample=series.calls_per_sample,
+        converged=samples.converged,
+        stop_reason=samples.stop_reason,
+        steady=series.steady,
+        steady_reason=series.steady_reason,
+    )
+    time = MetricSamples("WallclockTime", "s", MetricKind.COST, Direction.LOWER, (launch,))
+    name = workload.spec or f"{type(workload).__module__}:{type(workload).__qualname__}"
+    try:
+        return System(
+            label=name,
+            spec=name,
+            identity=dict(workload.identity),
+            factors=dict(workload.factors),
+            data_hash=workload.data_hash,
+            initialisation_hash=workload.initialisation_hash,
+            work=workload.work,
+            metrics=(time,),
+            scores=tuple(workload.scores()),
+        )
+    except Deep500Error:
+        raise
+    except Exception as error:
+        raise MeasurementError(
+            f"{name} was measured but cannot say what it is: {type(error).__name__}: {message_of(error)}"
+        ) from error
+
+
+def joined(systems: Sequence[System], processes: Sequence[int]) -> System:
+    """Return one system with the launches of several, each of the process of that index.
+
+    Raises:
+        MeasurementError: The launches did not measure the same.
+    """
+    first = systems[0]
+    for number, system in enumerate(systems[1:], 2):
+        for what in ("workload_hash", "data_hash", "initialisation_hash", "work"):
+            if getattr(system, what) != getattr(first, what):
+                raise MeasurementError(
+                    f"Launch {number} of {first.label} did not measure what the first did: its "
+                    f"{what.replace('_', ' ')} is {getattr(system, what)}, that of the first {getattr(first, what)}. A "
+                    "workload has to be the same in every process; give its random choices a fixed seed."
+                )
+    metrics = []
+    for index, metric in enumerate(first.metrics):
+        launches = tuple(
+            dataclasses.replace(launch, process=process)
+            for system, process in zip(systems, processes, strict=True)
+            for launch in system.metrics[index].launches
+        )
+        metrics.append(dataclasses.replace(metric, launches=launches))
+    return dataclasses.replace(first, metrics=tuple(metrics))
