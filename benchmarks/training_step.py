@@ -1,7 +1,7 @@
 """A training step through Deep500 against the same step hand-written in the framework.
 
-Both run in one process on the same batches, in random order, pair by pair; several processes are launched. The
-ratio of a pair is what is compared: the machine's speed drifts, but both of a pair see the same machine.
+Both run in the same processes on the same batches, in random order, pair by pair; what is compared are the medians of
+ten process launches.
 
     python -m benchmarks.training_step --framework pytorch tensorflow --model lenet resnet8
 
@@ -12,18 +12,21 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
+import itertools
 import math
 import os
 import platform
-import random
-import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date
+from typing import Any
 
 import numpy as np
+
+from deep500.core.errors import MeasurementError
+from deep500.measure.results.comparing import compare
+from deep500.measure.sampling import SamplingPlan, bench
+from deep500.measure.workload import Work, Workload
 
 SHAPES = {"lenet": (1, 8, 8), "resnet8": (3, 32, 32)}
 ARGUMENTS = {"lenet": ("lenet", {}), "resnet8": ("resnet", {"depth": 8})}
@@ -31,6 +34,44 @@ CLASSES = 10
 BATCH_SIZE = 64
 
 Step = Callable[[np.ndarray, np.ndarray], float]
+
+
+class TrainingStep(Workload):
+    """One training step with the framework's own momentum optimizer: NumPy batch in, loss out."""
+
+    def __init__(self, framework: str, model: str, implementation: str) -> None:
+        self._framework, self._model, self._implementation = framework, model, implementation
+        self._step = {"deep500": deep500_step, "native": native_step}[implementation](framework, model)
+        stream = np.random.default_rng(0)
+        self._batches = itertools.cycle(
+            [
+                (
+                    stream.standard_normal((BATCH_SIZE, *SHAPES[model])).astype(np.float32),
+                    stream.integers(0, CLASSES, BATCH_SIZE),
+                )
+                for _ in range(8)
+            ]
+        )
+        self._loss = 0.0
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        return {"problem": "training step", "model": self._model, "batch_size": BATCH_SIZE, "data": "8 normal batches"}
+
+    @property
+    def factors(self) -> Mapping[str, Any]:
+        return {"framework": self._framework, "implementation": self._implementation}
+
+    @property
+    def work(self) -> Work:
+        return Work(items=BATCH_SIZE, item="sample", dtype="float32")
+
+    def run(self) -> None:
+        self._loss = self._step(*next(self._batches))
+
+    def close(self) -> None:
+        if not math.isfinite(self._loss):
+            raise MeasurementError(f"The loss of {self.spec} is {self._loss}.")
 
 
 def deep500_step(framework: str, model: str) -> Step:
@@ -55,56 +96,21 @@ def native_step(framework: str, model: str) -> Step:
     return module.training_step(model, SHAPES[model], CLASSES)
 
 
-def measure(framework: str, model: str, pairs: int, warmup: int) -> dict[str, list[float]]:
-    """Return the seconds of each step, pair by pair."""
-    steps = {"deep500": deep500_step(framework, model), "native": native_step(framework, model)}
-    stream = np.random.default_rng(0)
-    batches = [
-        (
-            stream.standard_normal((BATCH_SIZE, *SHAPES[model])).astype(np.float32),
-            stream.integers(0, CLASSES, BATCH_SIZE),
-        )
-        for _ in range(8)
-    ]
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
-    order = list(steps)
-    for pair in range(warmup + pairs):
-        random.shuffle(order)
-        for name in order:
-            x, y = batches[pair % len(batches)]
-            start = time.perf_counter_ns()
-            loss = steps[name](x, y)
-            elapsed = (time.perf_counter_ns() - start) / 1e9
-            if not math.isfinite(loss):
-                raise SystemExit(f"The loss of {name} is {loss}.")
-            if pair >= warmup:
-                seconds[name].append(elapsed)
-    return seconds
-
-
-def launch(framework: str, model: str, pairs: int, warmup: int) -> dict[str, list[float]]:
-    """Measure in a fresh process."""
-    command = [sys.executable, "-m", "benchmarks.training_step", "--worker", framework, model, str(pairs), str(warmup)]
-    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"}
-    finished = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment, text=True)
-    return json.loads(finished.stdout.splitlines()[-1])
-
-
-def report(framework: str, model: str, launches: list[dict[str, list[float]]]) -> float:
-    """Print one row and return the median ratio.
-
-    The interval runs from the lowest to the highest launch median: for six launches it covers the median with
-    97 % (1 - 2 / 2^6).
-    """
-    medians = {name: [float(np.median(run[name])) * 1e3 for run in launches] for name in ("deep500", "native")}
-    ratios = [float(np.median(np.divide(run["deep500"], run["native"]))) for run in launches]
-    ratio = float(np.median(ratios))
+def report(framework: str, model: str, launches: int, plan: SamplingPlan) -> float:
+    """Print one row and return the ratio."""
+    spec = f"benchmarks.training_step:TrainingStep,framework={framework},model={model},implementation="
+    measurement = bench(
+        spec + "native", spec + "deep500", launches=launches, plan=plan, pairing="samples", labels=["native", "deep500"]
+    )
+    found = compare([(measurement, system) for system in measurement.systems])
+    row, base = found.rows[0], found.base
+    pairs = min(len(samples) for samples in measurement.system("native").metric().rows)
     print(
-        f"| {framework} | {model} | {np.median(medians['deep500']):.3f} | {np.median(medians['native']):.3f} | "
-        f"{ratio:.3f} | {min(ratios):.3f} .. {max(ratios):.3f} | {len(launches)} x {len(launches[0]['native'])} |",
+        f"| {framework} | {model} | {row.absolute.estimate * 1e3:.3f} | {base.absolute.estimate * 1e3:.3f} | "
+        f"{row.ratio.estimate:.3f} | {row.ratio.low:.3f} .. {row.ratio.high:.3f} | {launches} x {pairs} or more |",
         flush=True,
     )
-    return ratio
+    return float(row.ratio.estimate)
 
 
 def main() -> int:
@@ -112,25 +118,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--framework", nargs="+", default=["pytorch", "tensorflow"])
     parser.add_argument("--model", nargs="+", default=list(SHAPES), choices=list(SHAPES))
-    parser.add_argument("--launches", type=int, default=6, help="fresh processes (default 6)")
-    parser.add_argument("--pairs", type=int, default=100, help="pairs of steps in each process (default 100)")
-    parser.add_argument("--warmup", type=int, default=20, help="pairs before those that count (default 20)")
-    parser.add_argument("--limit", type=float, default=1.05, help="highest median ratio that passes (default 1.05)")
-    parser.add_argument("--worker", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--launches", type=int, default=10, help="fresh processes (default 10)")
+    parser.add_argument("--limit", type=float, default=1.05, help="highest ratio that passes (default 1.05)")
     arguments = parser.parse_args()
-    if arguments.worker:
-        framework, model, pairs, warmup = arguments.worker
-        print(json.dumps(measure(framework, model, int(pairs), int(warmup))))
-        return 0
     print(f"{date.today()}, {platform.processor() or platform.machine()}, {os.cpu_count()} cores, batch {BATCH_SIZE}\n")
     print("| framework | model | Deep500, ms | native, ms | ratio | interval | launches x pairs |")
     print("|---|---|---|---|---|---|---|")
+    plan = SamplingPlan(minimum_samples=50, time_limit_s=20.0)
     ratios = [
-        report(
-            framework,
-            model,
-            [launch(framework, model, arguments.pairs, arguments.warmup) for _ in range(arguments.launches)],
-        )
+        report(framework, model, arguments.launches, plan)
         for framework in arguments.framework
         for model in arguments.model
     ]

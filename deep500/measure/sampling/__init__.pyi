@@ -1,4 +1,4 @@
-from .bench import bench
+from .benchmark import bench
 from .plan import SamplingPlan
 from .progress import Progress
 

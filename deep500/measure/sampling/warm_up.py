@@ -14,7 +14,7 @@ from deep500.measure.statistics.steady_state import detectable_length, steady_st
 
 __all__ = ["WarmUp", "steadiness", "warm_up"]
 
-#: Rounds at the first look, and the fewest where runs are long: a change of level shows among 52 at the earliest.
+#: Rounds at the first look, and the fewest that must fit into the time: a change shows among 52 at the earliest.
 _FIRST_LOOK, _FEWEST = 100, 60
 
 #: Factor from one look to the next.
@@ -80,19 +80,20 @@ def warm_up(
         while elapsed_s() + round_s <= plan.warm_up_time_s / 4:
             table.append(once())
         return _finished(table, f"a warm-up of {len(table)} samples was not examined: runs are too long")
-    look = _FIRST_LOOK if round_s * _FIRST_LOOK <= plan.warm_up_time_s else _FEWEST
+    look = _FIRST_LOOK
     while True:
-        while len(table) - first < look:
+        while len(table) - first < look and elapsed_s() < plan.warm_up_time_s:
             table.append(once())
+        if detectable_length(len(table) - first) is None:
+            return _finished(table, f"a warm-up of {len(table)} samples was not examined: runs became too long")
         answers = [steady_state(column[first:]) for column in zip(*table)]
         tell("warm-up", len(table), answers[0].reason)
         # A steady part that is too short for a change to show in it proves nothing.
         if all(a.start is not None and detectable_length(a.samples - a.start) is not None for a in answers):
             return _finished(table, f"warm after {len(table)} samples")
-        round_s = elapsed_s() / len(table)
-        look = math.ceil(look * _GROWTH)
-        if elapsed_s() + round_s * (look - len(table) + first) > plan.warm_up_time_s or look > _LONGEST:
+        if elapsed_s() >= plan.warm_up_time_s or look > _LONGEST:
             return _finished(table, f"no steady state within {len(table)} samples of warm-up")
+        look = math.ceil(look * _GROWTH)
 
 
 def steadiness(samples: Sequence[float]) -> tuple[bool | None, str]:

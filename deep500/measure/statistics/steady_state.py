@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from deep500.core.errors import MeasurementError
 from deep500.measure.statistics._samples import finite_samples
@@ -145,7 +144,10 @@ def normal_scores(samples: ArrayLike) -> NDArray[np.float64]:
     Source: G. Blom, "Statistical Estimates and Transformed Beta-Variables", 1958.
     """
     row = finite_samples(samples)
-    return np.asarray(ndtri((rankdata(row) - 0.375) / (len(row) + 0.25)), dtype=np.float64)
+    # What scipy.stats.rankdata returns; importing that package would cost each launch a third of a second.
+    _, place, counts = np.unique(row, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    return np.asarray(ndtri((ranks - 0.375) / (len(row) + 0.25)), dtype=np.float64)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -150,3 +150,13 @@ def test_500_samples_take_less_than_5_ms() -> None:
     run = noise(0, 500)
 
     assert min(timeit.repeat(lambda: steady_state(run), number=1, repeat=20)) < 5e-3
+
+
+@given(st.lists(st.integers(-5, 5), min_size=2, max_size=60))
+def test_scores_share_the_mean_rank_of_ties(values: list[int]) -> None:
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    expected = ndtri((rankdata(values) - 0.375) / (len(values) + 0.25))
+
+    np.testing.assert_allclose(normal_scores(values), expected, rtol=1e-13, atol=1e-13)

@@ -1,0 +1,159 @@
+"""Does the engine find what is there, and nothing where there is nothing?
+
+Three questions, each asked with ``deep500.measure`` alone, as a user would:
+
+* **A/A.** A kernel is compared with itself, interleaved, many times. How often is the verdict "faster" or "slower"?
+  The true rate of an exact 95 % interval is at most 5 %; of 250 comparisons at most 7 % may err. With a rate of 5 %,
+  18 or more of 250 come about in 8 % of all experiments.
+* **Planted.** A kernel that does 3 % more work, of 2 ms, is compared with the original, with 10 launches each time. How
+  often is it found to be slower? At least 80 % of 50 comparisons.
+* **Overhead.** What does measuring ``model:lenet@pytorch`` cost beside the runs? Less than 5 %, by the engine's own
+  account and by a clock outside of it.
+
+    python -m benchmarks.measurement_validity
+    python -m benchmarks.measurement_validity planted --comparisons 10
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from deep500.measure.clock import Stopwatch
+from deep500.measure.results.comparing import compare
+from deep500.measure.sampling import SamplingPlan, bench
+from deep500.measure.statistics import Verdict, paired_log_ratio
+from deep500.measure.workload import Workload, open_workload
+
+#: 100 blocks of about 20 us: 2 ms, and one block more is 1 % more.
+BLOCKS = 100
+BLOCK = 4096
+
+PLAN = SamplingPlan(minimum_time_s=0.4, time_limit_s=3.0)
+
+
+class Kernel(Workload):
+    """A numeric kernel whose amount of work can be set to a hundredth."""
+
+    def __init__(self, blocks: int = BLOCKS) -> None:
+        self._blocks = blocks
+        self._values = np.linspace(0.1, 1.0, BLOCK)
+        self._out = np.empty(BLOCK)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"problem": "exponentials", "block": BLOCK, "blocks": BLOCKS}
+
+    @property
+    def factors(self) -> dict[str, Any]:
+        return {"blocks": self._blocks}
+
+    def run(self) -> None:
+        for _ in range(self._blocks):
+            np.exp(self._values, out=self._out)
+
+
+KERNEL = "benchmarks.measurement_validity:Kernel"
+
+
+def verdict(other: str, launches: int, seed: int) -> tuple[str, float]:
+    """Compare another kernel with the base; return the verdict and the ratio."""
+    measurement = bench(KERNEL, other, launches=launches, plan=PLAN, seed=seed, labels=["base", "other"])
+    row = compare([(measurement, system) for system in measurement.systems]).rows[0]
+    return row.verdict.value, row.ratio.estimate
+
+
+def in_process_verdict(seed: int, pairs: int) -> str:
+    """Compare the kernel with itself in this process, over pairs of samples."""
+    plan = SamplingPlan(minimum_time_s=0.0, warm_up=3, minimum_samples=pairs, maximum_samples=pairs)
+    measurement = bench(Kernel(), Kernel(), plan=plan, seed=seed, labels=["base", "other"])
+    base, other = (system.metric().launches[0].samples for system in measurement.systems)
+    return paired_log_ratio(other, base).verdict.value
+
+
+def same(comparisons: int, launches: int) -> bool:
+    """A against A."""
+    passed = True
+    for what, ask in (
+        ("in one process, 30 pairs", lambda seed: in_process_verdict(seed, 30)),
+        (f"{launches} launches", lambda seed: verdict(KERNEL, launches, seed)[0]),
+    ):
+        found = [ask(seed) for seed in range(comparisons)]
+        wrong = sum(answer in (Verdict.FASTER, Verdict.SLOWER) for answer in found)
+        share = wrong / comparisons
+        print(f"| A/A, {what} | {comparisons} | {wrong} wrong | {share:.1%} | <= 7 % |", flush=True)
+        passed = passed and share <= 0.07
+    return passed
+
+
+def planted(comparisons: int, launches: int) -> bool:
+    """Three blocks in a hundred more."""
+    answers = [verdict(f"{KERNEL},blocks={BLOCKS + 3}", launches, seed) for seed in range(comparisons)]
+    found = sum(answer == Verdict.SLOWER.value for answer, _ in answers)
+    ratios = sorted(ratio for _, ratio in answers)
+    print(
+        f"| 3 % more work, {launches} launches | {comparisons} | {found} found | {found / comparisons:.1%} | >= 80 % | "
+        f"ratios {ratios[0]:.4f} .. {np.median(ratios):.4f} .. {ratios[-1]:.4f}",
+        flush=True,
+    )
+    return found >= 0.8 * comparisons
+
+
+def overhead(spec: str = "model:lenet@pytorch") -> bool:
+    """Compare the engine's account of its costs with a clock around the runs and around the engine."""
+    workload = open_workload(spec)
+    inside_s = 0.0
+    run = workload.run
+
+    def watched() -> Any:
+        nonlocal inside_s
+        watch = Stopwatch()
+        result = run()
+        inside_s += watch.elapsed_s()
+        return result
+
+    workload.run = watched  # type: ignore[method-assign]
+    watch = Stopwatch()
+    measurement = bench(workload)
+    total_s = watch.elapsed_s()
+    process = measurement.processes[0]
+    record_s = measurement.environment["elapsed_s"]
+    own = process.engine_s / process.run_s
+    outside = (total_s - inside_s - record_s) / inside_s
+    print(
+        f"| overhead of {spec} | runs {inside_s:.2f} s | engine's account {own:.2%} | from outside {outside:.2%} "
+        f"| < 5 % | the environment record, once, {record_s * 1e3:.0f} ms |",
+        flush=True,
+    )
+    return own < 0.05 and outside < 0.05
+
+
+def main() -> int:
+    """Ask what the arguments name; exit with 1 when a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("questions", nargs="*", default=["overhead", "planted", "same"])
+    parser.add_argument("--comparisons", type=int, help="default 50 planted, 250 A/A")
+    parser.add_argument("--launches", type=int, default=10)
+    arguments = parser.parse_args()
+    print(f"{date.today()}, {platform.processor() or platform.machine()}, {os.cpu_count()} cores\n")
+    passed = True
+    for question in arguments.questions:
+        if question == "overhead":
+            passed = overhead() and passed
+        elif question == "planted":
+            passed = planted(arguments.comparisons or 50, arguments.launches) and passed
+        elif question == "same":
+            passed = same(arguments.comparisons or 250, arguments.launches) and passed
+        else:
+            parser.error(f"there is no question {question!r}; there are overhead, planted and same")
+    return int(not passed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

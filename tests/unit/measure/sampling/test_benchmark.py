@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deep500.core.errors import InvalidInputError, MeasurementError
+from deep500.measure.environment import isolation
+from deep500.measure.results.document import Measurement
+from deep500.measure.sampling import benchmark as module
+from deep500.measure.sampling.benchmark import bench
+from deep500.measure.sampling.plan import SamplingPlan
+from deep500.measure.sampling.progress import Progress
+from tests.unit.measure.sampling.workloads import HERE, Described, quick
+
+QUICK = SamplingPlan(minimum_time_s=0.0, warm_up=1, time_limit_s=1.0)
+
+
+def test_function_is_measured_in_this_process() -> None:
+    found = bench(quick, plan=QUICK)
+
+    assert found.systems[0].spec == f"{HERE}:quick"
+    assert found.design.launches == 1
+    assert [process.fresh for process in found.processes] == [False]
+    assert found.complete
+    assert found.environment["sections"]
+
+
+def test_workload_of_the_caller_is_left_open() -> None:
+    closed: list[bool] = []
+
+    class Open(Described):
+        def close(self) -> None:
+            closed.append(True)
+
+    bench(Open(), plan=QUICK)
+
+    assert not closed
+
+
+def test_text_is_measured_in_fresh_processes() -> None:
+    told: list[Progress] = []
+    kept: list[Measurement] = []
+
+    found = bench(f"{HERE}:quick", launches=2, plan=QUICK, on_progress=told.append, on_launch=kept.append)
+
+    assert [launch.process for launch in found.systems[0].metric().launches] == [0, 1]
+    assert [process.fresh for process in found.processes] == [True, True]
+    assert [result.complete for result in kept] == [False, True]
+    assert kept[0].failure == "1 of 2 launches were run"
+    assert kept[1] == found
+    assert [p.launch for p in told if p.phase == "starting"] == [1, 2]
+
+
+def test_several_share_processes() -> None:
+    found = bench(f"{HERE}:quick", f"{HERE}:Described", launches=2, plan=QUICK)
+
+    assert found.design.pairing == "samples"
+    assert len(found.processes) == 2
+    assert [len(system.metric().launches) for system in found.systems] == [2, 2]
+
+
+def test_launches_of_their_own_come_in_random_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    measure = module.run_launch
+
+    def fake(specs: Any, plan: SamplingPlan, *, seed: int, number: int, environment: bool, tell: Any) -> Any:
+        order.append(specs[0])
+        return measure([lambda: Described(seconds=0)], plan, fresh=False, environment=environment)
+
+    monkeypatch.setattr(module, "launch_process", fake)
+
+    found = bench("m:a", "m:b", launches=12, plan=QUICK, pairing="launches")
+
+    assert len(found.processes) == 24
+    assert {tuple(sorted(pair)) for pair in zip(order[::2], order[1::2])} == {("m:a", "m:b")}
+    assert len(set(zip(order[::2], order[1::2]))) == 2
+    for system, text in zip(found.systems, ("m:a", "m:b")):
+        assert [order[launch.process] for launch in system.metric().launches] == [text] * 12
+
+
+@pytest.mark.parametrize(
+    ("texts", "pairing"),
+    [
+        (["model:a@x", "model:b@x"], "samples"),
+        (["model:a@x", "model:a@y"], "launches"),
+        (["model:a@x:cpu", "model:a@x:gpu:0"], "launches"),
+        (["model:a", "model:a@x"], "launches"),
+    ],
+)
+def test_frameworks_are_kept_apart(monkeypatch: pytest.MonkeyPatch, texts: list[str], pairing: str) -> None:
+    monkeypatch.setattr(module, "parse_workload", _parsed)
+
+    assert module._checked_pairing(None, [_parsed(text) for text in texts], True) == pairing
+
+
+def _parsed(text: str) -> Any:
+    _, _, place = text.partition("@")
+    framework, _, device = place.partition(":")
+    return module.WorkloadSpec(text, "model", "a", {}, framework or None, device or None)
+
+
+def test_workload_against_itself_gets_two_names() -> None:
+    found = bench(quick, quick, plan=QUICK)
+
+    assert [system.label for system in found.systems] == [f"{HERE}:quick #1", f"{HERE}:quick #2"]
+
+
+def test_labels_and_threads() -> None:
+    found = bench(f"{HERE}:Described", launches=1, plan=SamplingPlan(warm_up=1, threads=1), labels=["d"])
+
+    assert found.system("d").factors["threads"] == 1
+
+
+def test_launches_that_differ_are_refused() -> None:
+    with pytest.raises(MeasurementError, match=r"Launch 2 of .* did not measure what the first did: its data hash"):
+        bench(f"{HERE}:Described,changing=True", launches=2, plan=QUICK)
+
+
+def test_strict_refuses_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*, strict: bool) -> None:
+        raise isolation.IsolationError(())
+
+    monkeypatch.setattr(module, "record_environment", refuse)
+
+    with pytest.raises(isolation.IsolationError):
+        bench(lambda: pytest.fail("it ran"), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("workloads", "settings", "message"),
+    [
+        ([], {}, "nothing to measure"),
+        ([3], {}, "given as int"),
+        (["quick"], {}, "is not a workload"),
+        ([quick], {"launches": 0}, "launches was given as 0"),
+        ([quick], {"launches": True}, "launches was given as True"),
+        ([quick], {"launches": 2}, "2 launches need workloads that a fresh process can build"),
+        ([quick, quick], {"labels": ["a"]}, "labels was given as"),
+        ([quick, quick], {"labels": ["a", "a"]}, "2 different texts"),
+        ([quick, quick], {"labels": "ab"}, "labels was given as 'ab'"),
+        ([quick, quick], {"pairing": "pairs"}, "pairing was given as 'pairs'; accepted are samples, launches"),
+        ([quick, quick], {"pairing": "launches"}, "cannot be given processes of their own"),
+    ],
+)
+def test_contradictions_are_refused(workloads: list[Any], settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(MeasurementError, match=message):
+        bench(*workloads, **settings)
+
+
+def test_seed_is_checked() -> None:
+    with pytest.raises(InvalidInputError, match="seed"):
+        bench(quick, seed=-1)
