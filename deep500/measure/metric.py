@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import enum
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deep500.core.registry import Registry
@@ -51,6 +52,8 @@ class TestMetric(abc.ABC):
         unit: Unit of the values, such as ``"s"`` or ``"%"``; empty for a pure number.
         direction: Which values are better.
         kind: What the values are.
+        synchronize: Waits until the device has finished, set by the test that runs on one; a timing calls it before
+            it reads the clock. ``None`` where there is nothing to wait for. A :meth:`fresh` copy has none.
 
     Example:
         >>> class FinalLoss(TestMetric):
@@ -66,6 +69,7 @@ class TestMetric(abc.ABC):
     unit: str = ""
     direction: Direction = Direction.HIGHER
     kind: MetricKind = MetricKind.SCORE
+    synchronize: Callable[[], None] | None = None
 
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
 

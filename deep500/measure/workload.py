@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import abc
 import ast
+import math
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from deep500.core.errors import MeasurementError, near_miss
 from deep500.core.registry import Registry
+from deep500.core.texts import shown
 from deep500.measure.metric import Direction, MetricKind
 
 __all__ = ["WORKLOADS", "Score", "Work", "Workload", "WorkloadSpec", "open_workload", "parse_workload"]
@@ -34,6 +37,9 @@ class Work:
         flops: Floating-point operations, counted, not measured.
         bytes: Bytes that it has to move at least.
         dtype: The dtype of its arithmetic, which decides the peak it is held against.
+
+    Raises:
+        MeasurementError: A count is negative, or no finite number.
     """
 
     items: float | None = None
@@ -41,6 +47,16 @@ class Work:
     flops: float | None = None
     bytes: float | None = None
     dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the counts."""
+        for name in ("items", "flops", "bytes"):
+            value = getattr(self, name)
+            if value is not None and not (_is_finite(value) and value >= 0):
+                raise MeasurementError(
+                    f"Work: {name} was given as {shown(value)}; accepted are finite numbers from 0, and None where the "
+                    "number is not known."
+                )
 
 
 @dataclass(frozen=True)
@@ -55,6 +71,9 @@ class Score:
         kind: What the value is.
         acceptable: The value that is just good enough, declared before; ``None`` where none was.
         held_out: Whether it was taken on data that the training did not see; ``None`` where that is no question.
+
+    Raises:
+        MeasurementError: The value, or the acceptable one, is no finite number: a result file could not hold it.
     """
 
     name: str
@@ -64,6 +83,15 @@ class Score:
     kind: MetricKind = MetricKind.SCORE
     acceptable: float | None = None
     held_out: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        for what, value in (("value", self.value), ("acceptable value", self.acceptable)):
+            if not (_is_finite(value) or (value is None and what != "value")):
+                raise MeasurementError(
+                    f"The score {self.name} has the {what} {shown(value)}; accepted are finite numbers. Results that "
+                    "are not finite are no results: raise a MeasurementError that says what went wrong."
+                )
 
 
 class Workload(abc.ABC):
@@ -139,10 +167,11 @@ class WorkloadSpec:
     """The parts of a text such as ``"model:resnet,depth=8,batch_size=32@tensorflow:gpu:0"``.
 
     Attributes:
-        text: The whole text.
+        text: The whole text, without blanks around it.
         kind: Its kind: the file in ``deep500/workloads``.
         name: What follows the kind.
-        options: The ``key=value`` pairs; values are Python literals where they read as such, else texts.
+        options: The ``key=value`` pairs; values are Python literals where they read as such, else texts. Sizes such
+            as ``0x3`` are texts, although Python reads a number in them.
         framework: What follows ``@``; ``None`` without.
         device: What follows the framework and a colon; ``None`` without.
     """
@@ -159,7 +188,8 @@ def parse_workload(text: str) -> WorkloadSpec:
     """Return the parts of a workload's text; nothing is imported but to see which kinds there are.
 
     The form is ``KIND:NAME[,key=value]...[@FRAMEWORK[:DEVICE]]``; without one of the known kinds in front, it is a
-    Python callable ``package.module:function``.
+    Python callable ``package.module:function``. A name or value with a comma, an ``@`` or a bracket that is never
+    closed stands in quotes.
 
     Raises:
         MeasurementError: The text has another form.
@@ -171,33 +201,33 @@ def parse_workload(text: str) -> WorkloadSpec:
     """
     if not isinstance(text, str) or ":" not in text:
         raise MeasurementError(
-            f"{text!r} is not a workload. Accepted are KIND:NAME[,key=value...][@FRAMEWORK[:DEVICE]] with a kind of "
-            f"{', '.join(WORKLOADS.names())}, and Python callables such as package.module:function."
+            f"{shown(text)} is not a workload. Accepted are KIND:NAME[,key=value...][@FRAMEWORK[:DEVICE]] with a kind "
+            f"of {', '.join(WORKLOADS.names())}, and Python callables such as package.module:function."
         )
+    text = text.strip()
     kind, _, rest = text.partition(":")
     if kind not in WORKLOADS:
-        if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", kind):
+        if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", kind):
             raise MeasurementError(
                 f"{text!r} is not a workload: there is no kind {kind!r}.{near_miss(kind, WORKLOADS.names())} Kinds: "
                 f"{', '.join(WORKLOADS.names())}."
             )
         kind, rest = CALLABLE, text
-    rest, at, place = _split_place(rest)
-    framework, _, device = place.partition(":")
-    if at and not framework:
-        raise MeasurementError(f"{text!r} names no framework after its @; accepted is @FRAMEWORK or @FRAMEWORK:DEVICE.")
-    name, *pairs = _split_at_commas(rest)
+    parts, place = _split(rest, text)
+    framework, device = _read_place(place, text)
+    name = _unquoted(parts[0].strip())
     if not name:
         raise MeasurementError(f"{text!r} names nothing after its kind; accepted is {kind}:NAME.")
     options: dict[str, Any] = {}
-    for pair in pairs:
+    for pair in parts[1:]:
         key, equals, value = pair.partition("=")
-        if not equals or not key.isidentifier():
+        key = key.strip()
+        if not equals or not re.fullmatch(r"[^\W\d]\w*(\.\w+)*", key):
             raise MeasurementError(f"{pair!r} in {text!r} is no option; accepted is key=value.")
         if key in options:
             raise MeasurementError(f"{text!r} gives {key} twice.")
-        options[key] = _literal(value)
-    return WorkloadSpec(text, kind, name, options, framework or None, device or None)
+        options[key] = _literal(value.strip())
+    return WorkloadSpec(text, kind, name, options, framework, device)
 
 
 def open_workload(spec: WorkloadSpec | str) -> Workload:
@@ -214,38 +244,80 @@ def open_workload(spec: WorkloadSpec | str) -> Workload:
     return workload
 
 
-def _split_place(text: str) -> tuple[str, str, str]:
-    """Split at the last ``@`` that stands outside of brackets and quotes."""
-    depths = _depths(text)
-    places = [index for index, character in enumerate(text) if character == "@" and not depths[index]]
-    if not places:
-        return text, "", ""
-    return text[: places[-1]], "@", text[places[-1] + 1 :]
+def _split(text: str, whole: str) -> tuple[list[str], str | None]:
+    """Split at commas, and at the last ``@``, that stand outside of brackets and quotes."""
+    cuts = _cuts(text, whole)
+    places = [index for index in cuts if text[index] == "@"]
+    end = places[-1] if places else len(text)
+    commas = [index for index in cuts if text[index] == "," and index < end]
+    parts = [text[start + 1 : stop] for start, stop in zip([-1, *commas], [*commas, end])]
+    return parts, text[end + 1 :] if places else None
 
 
-def _split_at_commas(text: str) -> list[str]:
-    depths = _depths(text)
-    cuts = [index for index, character in enumerate(text) if character == "," and not depths[index]]
-    return [text[start + 1 : end] for start, end in zip([-1, *cuts], [*cuts, len(text)])]
-
-
-def _depths(text: str) -> list[int]:
-    """Return for each character whether it stands within brackets or quotes."""
-    depth, quote, depths = 0, "", []
-    for character in text:
+def _cuts(text: str, whole: str) -> list[int]:
+    """Return where commas and ``@`` stand outside of brackets and quotes."""
+    cuts: list[int] = []
+    open_brackets: list[str] = []
+    quote, is_escaped = "", False
+    for index, character in enumerate(text):
         if quote:
-            depths.append(1)
-            quote = "" if character == quote else quote
-            continue
-        if character in "'\"":
+            if not is_escaped and character == quote:
+                quote = ""
+            is_escaped = character == "\\" and not is_escaped
+        elif character in "'\"" and (index == 0 or text[index - 1] in " =,:([{"):  # elsewhere it is an apostrophe
             quote = character
-        depth += (character in "([{") - (character in ")]}")
-        depths.append(max(depth, 0) + (character in "'\")]}"))
-    return depths
+        elif character in "([{":
+            open_brackets.append({"(": ")", "[": "]", "{": "}"}[character])
+        elif character in ")]}":
+            if not open_brackets or open_brackets.pop() != character:
+                raise MeasurementError(f"{whole!r} closes a {character!r} that was not opened; put the text in quotes.")
+        elif character in ",@" and not open_brackets:
+            cuts.append(index)
+    missing = quote or "".join(reversed(open_brackets))
+    if missing:
+        raise MeasurementError(f"{whole!r} lacks a closing {missing!r}; close it, or put the text in quotes.")
+    return cuts
+
+
+def _read_place(place: str | None, text: str) -> tuple[str | None, str | None]:
+    """Return framework and device of what follows the ``@``."""
+    if place is None:
+        return None, None
+    framework, colon, device = (part.strip() for part in place.partition(":"))
+    if "," in place:
+        raise MeasurementError(
+            f"{text!r} has {place!r} after its @; options stand before it, as in model:lenet,batch_size=32@pytorch. "
+            "A value that holds an @ stands in quotes."
+        )
+    if not framework or (colon and not device):
+        what = "device after its framework and colon" if framework else "framework after its @"
+        raise MeasurementError(f"{text!r} names no {what}; accepted is @FRAMEWORK or @FRAMEWORK:DEVICE.")
+    return framework, device or None
+
+
+def _unquoted(name: str) -> str:
+    """Return a name without the quotes in which it stands."""
+    value = _literal(name) if name[:1] in ("'", '"') else name
+    return value if isinstance(value, str) else name
 
 
 def _literal(text: str) -> Any:
+    """Return the value that Python reads in a text, the text itself where it reads none."""
+    if re.fullmatch(r"\d+([xX]\d+)+", text):  # sizes: Python would read 0x10 as the number 16
+        return text
     try:
-        return ast.literal_eval(text.strip())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of texts that are no Python, such as "3if"
+            return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return text.strip()
+        return text
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether a value is a number that JSON can hold; one that no float holds is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False

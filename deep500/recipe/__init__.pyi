@@ -1,3 +1,4 @@
+from .experiment import experiment_description, experiment_hash
 from .loading import load_recipe
 from .overrides import override_recipe
 from .recipe import Recipe
@@ -13,6 +14,8 @@ __all__ = [
     "RecipeResult",
     "Reporter",
     "execute_recipe",
+    "experiment_description",
+    "experiment_hash",
     "load_recipe",
     "override_recipe",
     "run_recipe",

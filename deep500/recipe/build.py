@@ -8,6 +8,7 @@ from typing import Any
 from deep500.core.errors import RecipeError
 from deep500.core.event import Event
 from deep500.datasets.dataset import Dataset
+from deep500.measure.regions import region
 from deep500.networks.graph_executor import GraphExecutor
 from deep500.networks.network import Network
 from deep500.recipe.recipe import Recipe, copy_value
@@ -58,27 +59,31 @@ class Build:
 def build_recipe(recipe: Recipe) -> Build:
     """Build what a recipe describes. Names are resolved first, so that a slip is found before data are loaded.
 
+    The regions ``"imports"``, ``"data"`` and ``"build"`` (:mod:`deep500.measure.regions`) tell how long it takes.
+
     Raises:
         Deep500Error: Something that the recipe names does not exist, does not fit, or takes no such arguments.
     """
-    load_data = find_dataset(recipe["dataset"], recipe.arguments("dataset"))
-    make_model = find_model(recipe["model"], recipe.arguments("model"))
-    make_executor = find_executor(recipe["executor"])
-    make_optimizer = find_optimizer(recipe["optimizer"])
-    samplers = {key: find_sampler(key, recipe.get(key, default)) for key, default in DEFAULT_SAMPLERS.items()}
-    events = [find_event(event) for event in copy_value(recipe.get("events", []), "'events'")]
-    _check_same_framework(framework_of(recipe["executor"]), make_optimizer)
-
-    train_set, test_set = load_data()
-    network = make_model(train_set, recipe["seed"])
-    output = _append_loss(network, train_set)
-    executor = call_with_arguments(make_executor, "executor", (network,), recipe.arguments("executor"))
-    if not isinstance(executor, GraphExecutor):
-        raise RecipeError(f"'executor' made a {type(executor).__name__}; it must make a GraphExecutor.")
-    _check_same_framework(executor.framework, make_optimizer)
-    optimizer = call_with_arguments(make_optimizer, "optimizer", (executor, LOSS), recipe.arguments("optimizer"))
-    train_sampler = _make_sampler(recipe, "train_sampler", samplers["train_sampler"], train_set)
-    validation_sampler = _make_sampler(recipe, "validation_sampler", samplers["validation_sampler"], test_set)
+    with region("imports"):  # the framework's, for the most part
+        load_data = find_dataset(recipe["dataset"], recipe.arguments("dataset"))
+        make_model = find_model(recipe["model"], recipe.arguments("model"))
+        make_executor = find_executor(recipe["executor"])
+        make_optimizer = find_optimizer(recipe["optimizer"])
+        samplers = {key: find_sampler(key, recipe.get(key, default)) for key, default in DEFAULT_SAMPLERS.items()}
+        events = [find_event(event) for event in copy_value(recipe.get("events", []), "'events'")]
+        _check_same_framework(framework_of(recipe["executor"]), make_optimizer)
+    with region("data"):
+        train_set, test_set = load_data()
+    with region("build"):
+        network = make_model(train_set, recipe["seed"])
+        output = _append_loss(network, train_set)
+        executor = call_with_arguments(make_executor, "executor", (network,), recipe.arguments("executor"))
+        if not isinstance(executor, GraphExecutor):
+            raise RecipeError(f"'executor' made a {type(executor).__name__}; it must make a GraphExecutor.")
+        _check_same_framework(executor.framework, make_optimizer)
+        optimizer = call_with_arguments(make_optimizer, "optimizer", (executor, LOSS), recipe.arguments("optimizer"))
+        train_sampler = _make_sampler(recipe, "train_sampler", samplers["train_sampler"], train_set)
+        validation_sampler = _make_sampler(recipe, "validation_sampler", samplers["validation_sampler"], test_set)
     is_own_network = not isinstance(recipe["model"], str) or recipe["model"].endswith(".onnx")
     seeds = {
         "recipe": recipe["seed"],

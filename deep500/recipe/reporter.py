@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["ConsoleReporter", "Reporter", "SilentReporter"]
 
+#: What is told of the time, and the regions that it is the time of.
+_TIMINGS = {
+    "imports": ["imports"],
+    "data": ["data"],
+    "build": ["build"],
+    "training": ["training", "training set"],
+    "tests": ["training", "test set"],
+}
+
 _STYLES = {"PASSED": "bold green", "FAILED": "bold red"}
 
 
@@ -79,8 +88,11 @@ class ConsoleReporter:
         )
 
     def finished(self, result: RecipeResult) -> None:
-        """Write one line for each metric, why the run fails whatever they are, and PASSED or FAILED."""
+        """Write where the time went, a line for each metric, why it fails whatever they are, and PASSED or FAILED."""
         console = self._console()
+        timings = _timings(result)
+        if timings and not self.quiet:
+            _write(console, timings)
         rows = [(r.name, r.value, r.acceptable, r.margin, r.verdict) for r in verdict_rows(result)]
         if rows and not self.quiet:
             _write(console, "")
@@ -96,6 +108,13 @@ class ConsoleReporter:
         from rich.console import Console
 
         return Console(file=self.stream or sys.stdout, highlight=False)
+
+
+def _timings(result: RecipeResult) -> str:
+    """Return where the time went, in one line."""
+    rows = result.regions.get("rows", [])
+    times = {name: row["total_s"] for name, path in _TIMINGS.items() for row in rows if row["path"] == path}
+    return ", ".join(f"{name} {time_s:.1f} s" for name, time_s in times.items())
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -14,7 +14,7 @@ from deep500.core.files import write_atomically
 __all__ = ["SCHEMA_FILE", "SCHEMA_VERSION", "MetricResult", "RecipeResult", "write_result"]
 
 #: Version of the result file's form; it grows with every change that a reader could notice.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 #: JSON Schema of the result file.
 SCHEMA_FILE = Path(__file__).with_name("result.schema.json")
@@ -52,16 +52,21 @@ class RecipeResult:
         fixed: Description of the fixed part.
         mutable: Description of the mutable part, with all changes that were asked for.
         configuration_hash: SHA-256 of both.
+        experiment_hash: SHA-256 of what is independent of the framework, see :mod:`deep500.recipe.experiment`.
         framework: Name and version of the framework.
         device: Where it ran.
         seeds: Seeds of the first weights and of both samplers.
         initial_weights_hash: SHA-256 of the weights before the training.
         first_epoch_batches_hash: SHA-256 of the minibatches of the first epoch, ``None`` when it did not end.
         versions: Versions of what took part.
+        environment: The environment record, taken when all was built
+            (:meth:`deep500.measure.environment.EnvironmentRecord.to_dict`).
         started: When the training started, UTC, ISO 8601.
         ended: When it ended.
         metrics: The metrics, in the recipe's order.
         statistics: What the trainer recorded, epoch by epoch.
+        regions: Where the time went (:meth:`deep500.measure.RegionBreakdown.to_dict`).
+        noise: What disturbed the training (:meth:`deep500.measure.environment.NoiseInterval.to_dict`).
         failure: Why the run fails whatever its metrics are, such as a loss that is not a number; else ``None``.
         complete: Whether the training and all metrics ran to their end.
     """
@@ -70,16 +75,20 @@ class RecipeResult:
     fixed: dict[str, Any]
     mutable: dict[str, Any]
     configuration_hash: str
+    experiment_hash: str
     framework: dict[str, str]
     device: str
     seeds: dict[str, int | None]
     initial_weights_hash: str
     versions: dict[str, str]
+    environment: dict[str, Any]
     started: str
     ended: str | None = None
     first_epoch_batches_hash: str | None = None
     metrics: list[MetricResult] = dataclasses.field(default_factory=list)
     statistics: dict[str, Any] = dataclasses.field(default_factory=dict)
+    regions: dict[str, Any] = dataclasses.field(default_factory=dict)
+    noise: dict[str, Any] = dataclasses.field(default_factory=dict)
     failure: str | None = None
     complete: bool = False
 

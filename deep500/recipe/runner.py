@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import importlib.metadata
 import logging
 import math
-import platform
 import sys
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from deep500._version import __version__
 from deep500.core.errors import RecipeError
 from deep500.core.event import Event
 from deep500.core.files import check_writable
 from deep500.core.requirement import Requirement
 from deep500.core.texts import message_of, shown, shown_path
 from deep500.frameworks import FRAMEWORKS
+from deep500.measure.environment.noise import take_witness
+from deep500.measure.environment.record import record_environment
 from deep500.measure.metric import TestMetric
+from deep500.measure.region_breakdown import RegionBreakdown
+from deep500.measure.regions import collect_regions, region
 from deep500.recipe.build import Build, build_recipe
+from deep500.recipe.experiment import experiment_hash
 from deep500.recipe.loading import is_loading
 from deep500.recipe.overrides import override_recipe
 from deep500.recipe.recipe import Recipe
 from deep500.recipe.reporter import ConsoleReporter, Reporter, SilentReporter
 from deep500.recipe.result import MetricResult, RecipeResult, write_result
+from deep500.recipe.versions import versions_of_run
 from deep500.training.events.batch_hash import BatchHashEvent
 from deep500.training.statistics import TrainingStatistics
 from deep500.training.trainer import Trainer
@@ -105,18 +108,29 @@ def execute_recipe(
         check_writable(output, "result")
         if recipe.path is not None and Path(output).resolve() == Path(recipe.path).resolve():
             raise RecipeError(f"The result cannot be written to {shown_path(output)}: that is the recipe itself.")
+    with collect_regions() as breakdown:
+        return _execute(recipe, output, reporter, breakdown)
+
+
+def _execute(
+    recipe: Recipe, output: str | PathLike[str] | None, reporter: Reporter, breakdown: RegionBreakdown
+) -> RecipeResult:
     build = build_recipe(recipe)
     metrics = [(metric.fresh(), acceptable) for metric, acceptable in recipe.metrics]
+    for metric, _ in metrics:
+        metric.synchronize = build.executor.synchronize
     result = _new_result(recipe, build)
     trainer = Trainer(build.train_sampler, build.validation_sampler, build.executor, build.optimizer, build.output)
     batches = BatchHashEvent()
     own = [metric for metric, _ in metrics if isinstance(metric, Event)]
     events = [*reporter.events(recipe["epochs"]), *build.events, batches, *own]
+    witness = take_witness()
     reporter.started(result)
     try:
         statistics = _train(trainer, recipe["epochs"], events, [metric for metric, _ in metrics])
         result.failure = _divergence(statistics)
-        result.metrics = [_measure(metric, acceptable, trainer, statistics) for metric, acceptable in metrics]
+        with region("metrics"):
+            result.metrics = [_measure(metric, acceptable, trainer, statistics) for metric, acceptable in metrics]
         result.complete = True
     except BaseException as error:
         result.failure = (
@@ -129,6 +143,8 @@ def execute_recipe(
         result.statistics = trainer.statistics.to_dict() if trainer.statistics else {}
         if not result.metrics:
             result.metrics = [_measure_what_there_is(metric, acceptable, trainer) for metric, acceptable in metrics]
+        result.noise = take_witness().since(witness).to_dict()
+        result.regions = breakdown.to_dict()
         # The file first: whoever reads the verdict finds it written.
         if output is not None:
             write_result(result, output)
@@ -136,6 +152,7 @@ def execute_recipe(
     return result
 
 
+@region("training")
 def _train(trainer: Trainer, epochs: int, events: Sequence[Event], metrics: Sequence[TestMetric]) -> TrainingStatistics:
     """Train between the metrics' begin and end. A training is one run: metrics' own reruns do not apply to it."""
     for metric in metrics:
@@ -187,21 +204,20 @@ def _new_result(recipe: Recipe, build: Build) -> RecipeResult:
     framework = build.executor.framework
     requirement = getattr(FRAMEWORKS.get(framework), "REQUIREMENT", None) if framework in FRAMEWORKS else None
     version = requirement.version() if isinstance(requirement, Requirement) else "unavailable"
+    with region("environment"):
+        environment = record_environment().to_dict()
+        versions = versions_of_run(framework, version)
     return RecipeResult(
         recipe={"name": recipe.name, "path": recipe.path},
         **recipe.description,
         configuration_hash=recipe.configuration_hash,
+        experiment_hash=experiment_hash(recipe),
         framework={"name": framework, "version": version},
         device=str(build.executor.device),
         seeds=build.seeds,
         initial_weights_hash=build.executor.network.weights_hash(),
-        versions={
-            "deep500": __version__,
-            "python": platform.python_version(),
-            "numpy": importlib.metadata.version("numpy"),
-            "onnx": importlib.metadata.version("onnx"),
-            framework: version,
-        },
+        versions=versions,
+        environment=environment,
         started=_now(),
     )
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from deep500.measure.clock import Stopwatch
 from deep500.networks.graph_executor import GraphExecutor
 from deep500.training.accuracy import count_correct
 from deep500.training.statistics import PassRecord
@@ -42,8 +42,7 @@ class PassMeter:
         self._sizes: list[int] = []
         self._correct = 0
         self._counted = 0
-        executor.synchronize()
-        self._start_ns = time.perf_counter_ns()
+        self._watch = Stopwatch(executor.synchronize)
 
     def add(self, batch: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
         """Take note of a minibatch that was run, and of its outputs.
@@ -62,8 +61,7 @@ class PassMeter:
 
     def finish(self, *, complete: bool) -> PassRecord:
         """Stop the clock, when the device has finished, and return what was measured."""
-        self._executor.synchronize()
-        duration_s = (time.perf_counter_ns() - self._start_ns) * 1e-9
+        duration_s = self._watch.elapsed_s()
         losses = [float(self._executor.to_numpy(loss)) for loss in self._losses]
         samples = sum(self._sizes)
         loss = None

@@ -8,6 +8,7 @@ from typing import Any
 
 from deep500.core.errors import TrainingError, near_miss
 from deep500.core.event import Event, StopRun
+from deep500.measure.regions import region
 from deep500.networks.graph_executor import GraphExecutor
 from deep500.training.listeners import Listeners, attached
 from deep500.training.optimizer import Optimizer
@@ -88,6 +89,8 @@ class Trainer:
     ) -> TrainingStatistics:
         """Train, and test after each epoch.
 
+        Each pass is a region, ``"training set"`` or ``"test set"`` (:mod:`deep500.measure.regions`).
+
         The samplers continue where they are: a first run starts at their epoch 0, a second run at the epoch after the
         last one. The network is in training mode while it trains and in evaluation mode while it is tested; in the
         end it has the mode that it had before.
@@ -155,6 +158,7 @@ class Trainer:
         finally:
             _tell_the_end(listeners, self, stats)
 
+    @region("training set")
     def _train(self, stats: TrainingStatistics, listeners: Listeners, record: EpochRecord) -> None:
         sampler = self.train_sampler
         if sampler.position:
@@ -179,10 +183,15 @@ class Trainer:
         listeners.notify("after_training_set", self, stats)
 
     def _test(self, stats: TrainingStatistics, listeners: Listeners, record: EpochRecord | None) -> None:
+        """Test, if there is a test set."""
+        if self.validation_sampler is not None:
+            self._test_on(self.validation_sampler, stats, listeners, record)
+
+    @region("test set")
+    def _test_on(
+        self, sampler: Sampler, stats: TrainingStatistics, listeners: Listeners, record: EpochRecord | None
+    ) -> None:
         """Test, and put the result in the epoch's record, or where the test before training belongs."""
-        sampler = self.validation_sampler
-        if sampler is None:
-            return
 
         def keep(result: PassRecord) -> None:
             if record is None:

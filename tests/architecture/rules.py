@@ -14,6 +14,9 @@ from pathlib import Path
 MAXIMUM_FILE_LINES = 400
 MAXIMUM_FUNCTION_LINES = 60
 
+#: What reads a clock, or times something on its own, with ``_ns`` or without.
+CLOCKS = {"perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime", "timeit"}
+
 
 def files_too_long(root: Path) -> list[str]:
     """Find files of the package that are not under 400 lines."""
@@ -135,6 +138,17 @@ def imports_of_the_face(root: Path) -> list[str]:
     return found
 
 
+def clocks_read_outside_measure(root: Path) -> list[str]:
+    """Find readings of a clock outside of ``deep500/measure``: there is one way to time something."""
+    measure = root / "deep500" / "measure"
+    return [
+        f"{_name(root, path)}:{line}: {clock} is read, use deep500.measure.clock"
+        for path in _python_files(root)
+        if not path.is_relative_to(measure)
+        for line, clock in _clocks(_parse(path.read_text()))
+    ]
+
+
 def plugin_folders(root: Path) -> list[str]:
     """Return the packages whose files a ``Registry(kind, package)`` of the project offers one by one."""
     found = set()
@@ -187,6 +201,27 @@ def _public_files(adapter: Path) -> set[str]:
 
 def _has_it(files: dict[Path, set[str]], name: str) -> str:
     return next(adapter.name for adapter, names in files.items() if name in names)
+
+
+def _clocks(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Find the clocks that imports and attributes reach, each with its line."""
+    nodes = list(ast.walk(tree))
+    aliases = [alias for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names_of_time = {alias.asname or alias.name for alias in aliases if alias.name == "time"}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names if alias.name in CLOCKS]
+        elif isinstance(node, ast.ImportFrom):
+            clocks = CLOCKS | ({"time", "*"} if node.module == "time" else set())
+            names = [alias.name for alias in node.names if alias.name.removesuffix("_ns") in clocks]
+            found = [node.module] if node.module in CLOCKS else [f"{node.module}.{name}" for name in names]
+        elif isinstance(node, ast.Attribute):
+            name = node.attr.removesuffix("_ns")
+            is_clock = name in CLOCKS or (name == "time" and ast.unparse(node.value) in names_of_time)
+            found = [ast.unparse(node)] if is_clock else []
+        else:
+            continue
+        yield from ((node.lineno, clock) for clock in found)
 
 
 def _exported_names(tree: ast.Module) -> list[str] | None:

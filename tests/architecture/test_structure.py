@@ -16,6 +16,23 @@ LONG_FUNCTION = "def long():\n" + "    x = 1\n" * 59
 EMPTY = ""
 MODELS = {"deep500/networks/creation.py": 'MODELS = Registry("model", "deep500.networks.models")\n'}
 
+# Readings of a clock; the line on which each is found in a file that has one line before; what is found.
+CLOCK_READINGS = [
+    ("import time\nx = time.perf_counter()\n", 3, "time.perf_counter"),
+    ("import time\nx = time.perf_counter_ns\n", 3, "time.perf_counter_ns"),
+    ("def f():\n    import time\n    return time.time()\n", 4, "time.time"),
+    ("import time as t\nx = t.time_ns()\n", 3, "t.time_ns"),
+    ("from time import sleep, monotonic as now\n", 2, "time.monotonic"),
+    ("from time import time\n", 2, "time.time"),
+    ("from time import *\n", 2, "time.*"),
+    ("import timeit\n", 2, "timeit"),
+    ("from timeit import default_timer\n", 2, "timeit"),
+    ("import time\ntime.clock_gettime(1)\n", 3, "time.clock_gettime"),
+    ("import time\ntime.process_time()\n", 3, "time.process_time"),
+    ("import time\ntime.thread_time_ns()\n", 3, "time.thread_time_ns"),
+    ("asyncio.get_running_loop().monotonic()\n", 2, "asyncio.get_running_loop().monotonic"),
+]
+
 # For each rule: files that keep it, and files of which exactly one breaks it, with the place that must be named.
 PLANTED: list[tuple[Rule, dict[str, str], dict[str, str], str]] = [
     (
@@ -146,6 +163,19 @@ PLANTED: list[tuple[Rule, dict[str, str], dict[str, str], str]] = [
         {"deep500/core/a.py": "import numpy as np\n"},
         {"deep500/core/a.py": "def f():\n    import deep500 as d5\n"},
         "deep500/core/a.py:2",
+    ),
+    *(
+        (
+            rules.clocks_read_outside_measure,
+            {
+                "deep500/measure/clock.py": reading,
+                "deep500/core/a.py": "import time\nimport datetime\ntime.sleep(1)\nx.time()\nx.monotone\n",
+                "deep500/core/b.py": "from time import sleep\nfrom datetime import time\ntimeit = monotonic = 1\n",
+            },
+            {"deep500/measure/clock.py": reading, "deep500/core/a.py": f"x = 1\n{reading}"},
+            f"deep500/core/a.py:{line}: {clock}",
+        )
+        for reading, line, clock in CLOCK_READINGS
     ),
 ]
 

@@ -41,12 +41,10 @@ def bench(
 ) -> Measurement:
     """Measure how long one or several workloads take.
 
-    Texts are measured in fresh processes, ten by default, since samples of one process share memory layout, clock and
-    neighbours: an interval of them says nothing of the next process. Objects (a :class:`Workload`, a function without
-    arguments) are measured in this process, and the result says so.
-
-    Several workloads are compared: the first is the base. By default they run round by round in the same processes, in
-    random order; those of different frameworks, whose threads would disturb each other, launch by launch.
+    Texts are measured in fresh processes, ten by default, for samples of one process share memory layout, clock and
+    neighbours; objects (a :class:`Workload`, a function) in this process, and the result says so. Of several workloads
+    the first is the base; by default they run round by round in the same processes, in random order, and those of
+    different frameworks, whose threads would disturb each other, launch by launch.
 
     Args:
         workloads: What to measure; see :func:`deep500.measure.workload.parse_workload` for texts.
@@ -57,59 +55,35 @@ def bench(
         margin: Relative difference that is declared not to matter, for the comparison.
         statistic: Which number stands for the samples.
         labels: Names of the workloads in the result; by default their texts.
-        strict: Whether to refuse a machine that fails an isolation check.
+        strict: Whether to refuse a machine that fails an isolation check (``IsolationError``).
         justification: Why just these workloads and this machine, for the result (SC15, rule 2).
         on_progress: Is told how far it is.
         on_launch: Is given the incomplete result after each launch, so that an interruption loses nothing.
 
     Raises:
-        IsolationError: Strict, and the machine is not quiet.
         Deep500Error: A workload does not exist, cannot be built or run, or the arguments contradict each other.
 
     Example:
-        >>> quick = SamplingPlan(minimum_time_s=0, warm_up=1)
-        >>> result = bench(lambda: sum(range(1000)), plan=quick)
-        >>> result.systems[0].metric().unit, len(result.processes)
-        ('s', 1)
+        >>> bench(lambda: sum(range(1000)), plan=SamplingPlan(minimum_time_s=0)).systems[0].metric().unit
+        's'
     """
     specs = [parse_workload(workload) if isinstance(workload, str) else None for workload in workloads]
     is_fresh = all(spec is not None for spec in specs)
-    count = _checked_launches(launches, workloads, is_fresh)
-    names = _checked_labels(labels, workloads)
+    plan = plan or SamplingPlan()
     design = Design(
         workloads=tuple(map(_text, workloads)),
-        launches=count,
+        launches=_checked_launches(launches, workloads, is_fresh),
         pairing=_checked_pairing(pairing, specs, is_fresh),
         seed=check_seed(seed),
         statistic=statistic or Statistic(),
         margin=margin,
-        plan=(plan or SamplingPlan()).to_dict(),
+        plan=plan.to_dict(),
         justification=justification,
     )
+    run = _Run(design, _checked_labels(labels, workloads), plan, workloads, on_progress or (lambda progress: None))
     if strict:
         record_environment(strict=True)
-    run = _Run(design, names, plan or SamplingPlan(), workloads, on_progress or (lambda progress: None))
-    started = _now()
-    result: Measurement | None = None
-    for number in range(count):
-        run.launch(number, is_fresh)
-        missing = count - number - 1
-        failure = f"{number + 1} of {count} launches were run" if missing else None
-        result = Measurement(
-            deep500=__version__,
-            started=started,
-            ended=_now(),
-            design=design,
-            systems=run.systems(),
-            processes=tuple(run.processes),
-            environment=run.environment,
-            complete=not missing,
-            failure=failure,
-        )
-        if on_launch is not None:
-            on_launch(result)
-    assert result is not None
-    return result
+    return run.all(is_fresh, on_launch or (lambda measurement: None))
 
 
 @dataclass
@@ -125,7 +99,31 @@ class _Run:
     def __post_init__(self) -> None:
         self.processes: list[ProcessRecord] = []
         self.environment: Any = {}
+        self._started = _now()
         self._found: list[list[tuple[int, System]]] = [[] for _ in self.workloads]
+
+    def all(self, is_fresh: bool, on_launch: Callable[[Measurement], None]) -> Measurement:
+        """Run all launches, and tell the result after each."""
+        for number in range(self.design.launches):
+            self.launch(number, is_fresh)
+            result = self.result(number + 1)
+            on_launch(result)
+        return result
+
+    def result(self, launched: int) -> Measurement:
+        """Return the result after so many launches."""
+        is_complete = launched == self.design.launches
+        return Measurement(
+            deep500=__version__,
+            started=self._started,
+            ended=_now(),
+            design=self.design,
+            systems=self.systems(),
+            processes=tuple(self.processes),
+            environment=self.environment,
+            complete=is_complete,
+            failure=None if is_complete else f"{launched} of {self.design.launches} launches were run",
+        )
 
     def launch(self, number: int, is_fresh: bool) -> None:
         """Run one launch of every workload."""

@@ -82,18 +82,46 @@ def result(**changes: Any) -> RecipeResult:
         "fixed": {"epochs": 1},
         "mutable": {"seed": 0},
         "configuration_hash": "0" * 64,
+        "experiment_hash": "2" * 64,
         "framework": {"name": "reference", "version": "2"},
         "device": "cpu",
         "seeds": {"recipe": 0, "initialisation": None, "train_sampler": 0, "validation_sampler": 0},
         "initial_weights_hash": "1" * 64,
         "versions": {"deep500": "1", "python": "3", "numpy": "2", "onnx": "1"},
+        "environment": {
+            "schema_version": 1,
+            "taken": "2026-01-01T00:00:00.000+00:00",
+            "elapsed_s": 0.1,
+            "sections": {"cpu": {"model": "unavailable", "reasons": {"model": "planted"}}},
+            "noise": {"elapsed_s": 0.1, "reasons": {}},
+            "isolation": [],
+        },
         "started": "2026-01-01T00:00:00.000+00:00",
         "ended": "2026-01-01T00:00:01.000+00:00",
         "metrics": [MetricResult("Accuracy", 98.0, "%", "higher", 97.0, 1.0, True)],
+        "regions": {"elapsed_s": 1.0, "overhead_s_per_call": 1e-6, "overhead_s": 0.0, "rows": []},
+        "noise": {"elapsed_s": 1.0, "reasons": {}},
         "complete": True,
         **changes,
     }
     return RecipeResult(**values)
+
+
+def region_row(*path: str, total_s: float = 1.0, **changes: Any) -> dict[str, Any]:
+    """Return a row of a result's regions."""
+    return {
+        "path": list(path),
+        "calls": 1,
+        "total_s": total_s,
+        "self_s": total_s,
+        "share_of_parent": 0.5,
+        "min_s": total_s,
+        "median_s": total_s,
+        "max_s": total_s,
+        "overhead_s": 1e-6,
+        "samples_s": [total_s],
+        **changes,
+    }
 
 
 def check_schema(content: Any) -> None:

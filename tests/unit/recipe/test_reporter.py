@@ -7,7 +7,7 @@ import pytest
 
 from deep500.recipe.reporter import ConsoleReporter, SilentReporter
 from deep500.recipe.result import MetricResult
-from tests.unit.recipe.support import result
+from tests.unit.recipe.support import region_row, result
 
 
 def told(*, quiet: bool = False, **changes: Any) -> list[str]:
@@ -42,6 +42,48 @@ def test_quiet_tells_the_verdict_only() -> None:
         "metric    value  acceptable  margin",
         "Accuracy  98 %   >= 97 %     +1 %    PASSED",
         "PASSED",
+    ]
+
+
+REGIONS = {
+    "elapsed_s": 9.0,
+    "overhead_s_per_call": 1e-6,
+    "overhead_s": 1e-5,
+    "rows": [
+        region_row("imports", total_s=1.25),
+        region_row("data", total_s=0.04),
+        region_row("build", total_s=0.06),
+        region_row("environment", total_s=0.1),
+        region_row("training", total_s=5.0),
+        region_row("training", "training set", total_s=4.3),
+        region_row("training", "test set", total_s=0.7),
+        region_row("training", "other", total_s=0.0),
+        region_row("metrics", total_s=0.0),
+    ],
+}
+
+
+def test_where_the_time_went_is_told() -> None:
+    assert told(regions=REGIONS)[2:] == [
+        "imports 1.2 s, data 0.0 s, build 0.1 s, training 4.3 s, tests 0.7 s",
+        "",
+        "metric    value  acceptable  margin",
+        "Accuracy  98 %   >= 97 %     +1 %    PASSED",
+        "PASSED",
+    ]
+
+
+def test_quiet_tells_no_times() -> None:
+    assert told(quiet=True, regions=REGIONS) == told(quiet=True)
+
+
+def test_only_what_was_reached_has_a_time() -> None:
+    regions = {**REGIONS, "rows": [region_row("data", total_s=0.5)]}
+
+    assert told(regions=regions, complete=False, failure="interrupted", metrics=[])[2:] == [
+        "data 0.5 s",
+        "interrupted",
+        "FAILED (incomplete)",
     ]
 
 

@@ -4,15 +4,20 @@ import copy
 import json
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import jsonschema
 import numpy as np
 import pytest
 
 from deep500.core.errors import FileWriteError, RecipeError, TrainingError
+from deep500.frameworks.reference.executor import ReferenceExecutor
+from deep500.measure.environment.record import environment_schema
 from deep500.measure.metric import Direction, TestMetric
 from deep500.measure.metrics.wallclock_time import WallclockTime
+from deep500.measure.regions import collect_regions, region
 from deep500.recipe.describe import describe
+from deep500.recipe.experiment import experiment_hash
 from deep500.recipe.recipe import Recipe
 from deep500.recipe.reporter import ConsoleReporter, SilentReporter
 from deep500.recipe.result import RecipeResult
@@ -140,7 +145,7 @@ def test_same_recipe_gives_the_same_result(tmp_path: Path) -> None:
     for _ in range(2):
         execute(output=tmp_path / "result.json", train_sampler="shuffle")
         contents.append(json.loads((tmp_path / "result.json").read_text()))
-        for key in ("started", "ended"):
+        for key in ("started", "ended", "environment", "regions", "noise"):
             del contents[-1][key]
         contents[-1]["statistics"] = [
             (epoch["training"]["loss"], epoch["test"]["loss"]) for epoch in contents[-1]["statistics"]["epochs"]
@@ -172,6 +177,89 @@ def test_result_file_keeps_its_schema(tmp_path: Path) -> None:
     check_schema(content)
 
 
+def paths(content: dict[str, Any]) -> list[tuple[str, ...]]:
+    return [tuple(row["path"]) for row in content["regions"]["rows"]]
+
+
+def test_result_tells_where_the_time_went() -> None:
+    content = execute(epochs=3).to_dict()
+    rows = dict(zip(paths(content), content["regions"]["rows"], strict=True))
+
+    assert list(rows) == [
+        ("imports",),
+        ("data",),
+        ("build",),
+        ("environment",),
+        ("training",),
+        ("training", "training set"),
+        ("training", "test set"),
+        ("metrics",),
+    ]
+    passes = content["statistics"]["epochs"]
+    for name, key in (("training set", "training"), ("test set", "test")):
+        samples_s = rows["training", name]["samples_s"]
+        assert len(samples_s) == 3
+        for sample_s, record in zip(samples_s, passes, strict=True):
+            assert sample_s >= record[key]["duration_s"]
+    top_s = sum(row["total_s"] for path, row in rows.items() if len(path) == 1)
+    assert 0 < top_s <= content["regions"]["elapsed_s"]
+
+
+def test_result_has_regions_of_its_own_run_only() -> None:
+    with collect_regions() as outer, region("around"):
+        contents = [execute().to_dict() for _ in range(2)]
+
+    assert paths(contents[0]) == paths(contents[1])
+    assert [row["calls"] for row in contents[1]["regions"]["rows"]] == [1, 1, 1, 1, 1, 2, 2, 1]
+    assert [row.path for row in outer.rows()] == [("around",)]
+
+
+def test_result_has_the_environment_with_the_framework_loaded(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    write_recipe(tmp_path, text=PYTORCH)
+    command = ("-m", "deep500", "run", "mine.py", "--output", "r.json", "--quiet")
+    done = run_python(*command, cwd=tmp_path, OMP_NUM_THREADS="1")
+    assert done.returncode == 0, done.stderr
+
+    content = json.loads((tmp_path / "r.json").read_text())
+    check_schema(content)
+    environment = content["environment"]
+    jsonschema.Draft202012Validator(environment_schema()).validate(environment)
+    assert environment["taken"] <= content["started"] <= content["ended"]
+    assert "torch" in json.dumps(environment["sections"])
+    assert content["noise"]["elapsed_s"] >= content["statistics"]["training_s"]
+
+
+class Waiting(TestMetric):
+    """Asks the device to finish, as timings do."""
+
+    log: ClassVar[list[Any]] = []
+
+    def begin(self, inputs: Any) -> None:
+        self.log.append(self.synchronize)
+
+    def measure(self, inputs: Any, outputs: Any, reference_outputs: Any = None) -> float:
+        assert self.synchronize is not None
+        self.synchronize()
+        return 1.0
+
+
+def test_metrics_can_wait_for_the_device() -> None:
+    waiting = Waiting()
+    Waiting.log.clear()
+
+    assert execute([(waiting, 1.0)]).passed
+    (synchronize,) = Waiting.log
+    assert synchronize.__func__ is ReferenceExecutor.synchronize
+    assert waiting.synchronize is None
+
+
+def test_experiment_is_in_the_result() -> None:
+    recipe = Recipe(*small_parts(), [(TestAccuracy(), 0.0)])
+
+    assert execute_recipe(recipe).experiment_hash == experiment_hash(recipe) != recipe.configuration_hash
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), TrainingError("it broke"), RuntimeError("it fell")])
 def test_run_that_ends_early_is_marked_incomplete(tmp_path: Path, error: BaseException) -> None:
     with pytest.raises(type(error)):
@@ -186,6 +274,7 @@ def test_run_that_ends_early_is_marked_incomplete(tmp_path: Path, error: BaseExc
     expected = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
     assert content["failure"] == expected
     assert list(tmp_path.iterdir()) == [tmp_path / "r.json"]
+    assert paths(content)[-3:] == [("training",), ("training", "training set"), ("training", "test set")]
     check_schema(content)
 
 

@@ -29,6 +29,24 @@ def test_means_are_over_samples_not_over_batches() -> None:
     assert record.duration_s > 0
 
 
+def test_clock_is_read_when_the_device_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    log: list[str] = []
+    moments = iter([1_000_000_000, 3_500_000_000])
+
+    def now_ns() -> int:
+        log.append("read")
+        return next(moments)
+
+    executor = LinearExecutor()
+    monkeypatch.setattr(executor, "synchronize", lambda: log.append("wait"))
+    monkeypatch.setattr("deep500.measure.clock.now_ns", now_ns)
+    meter = PassMeter(executor, "loss")
+    log.append("run")
+
+    assert meter.finish(complete=True).duration_s == 2.5
+    assert log == ["wait", "read", "run", "wait", "read"]
+
+
 def test_scalars_are_read_at_the_end_only() -> None:
     executor = LinearExecutor()
     meter = PassMeter(executor, "loss")

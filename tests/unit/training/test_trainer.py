@@ -8,6 +8,7 @@ import pytest
 
 from deep500.core.errors import InvalidInputError, TrainingError
 from deep500.datasets.numpy_dataset import NumpyDataset
+from deep500.measure.regions import collect_regions, region
 from deep500.networks.executor_event import ExecutorEvent
 from deep500.training.metrics.training_accuracy import TrainingAccuracy
 from deep500.training.optimizers.gradient_descent import GradientDescent
@@ -249,6 +250,28 @@ def test_without_test_set() -> None:
     assert trainer.statistics.epochs[0].test is None
     assert trainer.statistics.test_batch_size is None
     assert trainer.run_loop(0, [], test_before=True).initial_test is None
+
+
+def test_each_pass_is_a_region() -> None:
+    with collect_regions() as breakdown:
+        make_trainer(GradientDescent).run_loop(3, [], test_before=True)
+        make_trainer(GradientDescent, tested=False).run_loop(2, [])
+
+    assert [(row.path, row.calls) for row in breakdown.rows()] == [(("test set",), 4), (("training set",), 5)]
+
+
+def test_pass_that_is_interrupted_is_left() -> None:
+    class Interrupting(OptimizerEvent):
+        def after_optimizer_step(self, executor: Any, outputs: Any, loss: Any) -> None:
+            raise KeyboardInterrupt
+
+    with collect_regions() as breakdown:
+        with pytest.raises(KeyboardInterrupt):
+            make_trainer(GradientDescent).run_loop(1, [Interrupting()])
+        with region("after"):
+            pass
+
+    assert [(row.path, row.calls) for row in breakdown.rows()] == [(("training set",), 1), (("after",), 1)]
 
 
 def test_data_without_classes_have_no_accuracy() -> None:

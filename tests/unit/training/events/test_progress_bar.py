@@ -117,3 +117,26 @@ def test_it_is_silent_where_stderr_is_closed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(sys, "stderr", None)
 
     make_trainer(GradientDescent).run_loop(1, [TerminalBarEvent(1)])
+
+
+class Slow(OptimizerEvent):
+    """Makes each step take two seconds of a clock of its own."""
+
+    def __init__(self) -> None:
+        self.now_ns = 10**9
+
+    def after_optimizer_step(self, executor: Any, outputs: Any, loss: Any) -> None:
+        self.now_ns += 2 * 10**9
+
+
+def test_times_and_rate_are_of_the_projects_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    console, slow = terminal(), Slow()
+    monkeypatch.setattr("deep500.measure.clock.now_ns", lambda: slow.now_ns)
+    make_trainer(GradientDescent, batch_size=10).run_loop(1, [slow, TerminalBarEvent(console=console)])
+
+    assert " 6.0 s" in drawn(console)  # three steps
+    assert " 5 samples/s" in drawn(console)
+
+
+def test_what_it_holds_before_a_run_does_not_depend_on_the_time() -> None:
+    assert vars(TerminalBarEvent(3)) == vars(TerminalBarEvent(3))

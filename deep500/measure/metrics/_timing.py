@@ -1,0 +1,163 @@
+"""What the metrics that read the clock have in common."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING, Any
+
+from deep500.core.errors import InvalidInputError
+from deep500.core.texts import shown
+from deep500.measure.clock import now_ns
+from deep500.measure.metric import TestMetric
+
+if TYPE_CHECKING:
+    from deep500.measure.statistics.quantiles import Interval
+
+__all__ = ["FEWEST_SAMPLES", "TimedMetric", "check_count", "scaled", "significant"]
+
+#: Samples that an interval of the median needs.
+FEWEST_SAMPLES = 6
+
+#: Confidence of the intervals in summaries.
+_CONFIDENCE = 0.95
+
+#: Prefixes by the power of ten that they stand for.
+_PREFIXES = {12: "T", 9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "u", -9: "n"}
+
+
+class TimedMetric(TestMetric):
+    """Takes the time of each run, from ``begin`` to ``end``.
+
+    What runs between an ``end`` and the next ``begin`` is not counted. Where the test runs on a device, it sets
+    ``synchronize``, and the device has finished before each reading of the clock.
+    """
+
+    def __init__(self, reruns: int = 100, avg_over: int = 10) -> None:
+        """Set how often the test is timed.
+
+        Args:
+            reruns: Number of runs of the test for this metric; 0 times the test's own run.
+            avg_over: Number of consecutive runs whose mean is one sample. A last group of fewer runs counts too.
+
+        Raises:
+            InvalidInputError: A number is not a whole number, ``reruns`` is negative or ``avg_over`` is not positive.
+        """
+        self._reruns = check_count("reruns", reruns, 0)
+        self._avg_over = check_count("avg_over", avg_over, 1)
+        self._durations_ns: list[int] = []
+        self._begin_ns: int | None = None
+
+    @property
+    def reruns(self) -> int:
+        """Number of runs of the test for this metric."""
+        return self._reruns
+
+    @property
+    def requires_inputs(self) -> bool:
+        """False: time does not depend on what went in."""
+        return False
+
+    @property
+    def requires_outputs(self) -> bool:
+        """False: time does not depend on what came out."""
+        return False
+
+    @property
+    def durations_s(self) -> list[float]:
+        """The time of each run in seconds, in order."""
+        return [duration * 1e-9 for duration in self._durations_ns]
+
+    @property
+    def samples(self) -> list[float]:
+        """All samples in seconds, in order: the mean duration of each group of ``avg_over`` runs."""
+        size = self._avg_over
+        groups = (self._durations_ns[start : start + size] for start in range(0, len(self._durations_ns), size))
+        return [sum(group) / len(group) * 1e-9 for group in groups]
+
+    def begin(self, inputs: Any = None) -> None:
+        """Wait for the device and read the clock. A begin without an end, because the run failed, is forgotten."""
+        if self.synchronize is not None:
+            self.synchronize()
+        self._begin_ns = now_ns()
+
+    def end(self, outputs: Any = None) -> None:
+        """Wait for the device, read the clock and keep the duration.
+
+        Raises:
+            InvalidInputError: There was no begin.
+        """
+        if self.synchronize is not None:
+            self.synchronize()
+        end_ns = now_ns()
+        if self._begin_ns is None:
+            raise InvalidInputError(f"{self.name} was told the end of a run that it was not told the begin of.")
+        self._durations_ns.append(end_ns - self._begin_ns)
+        self._begin_ns = None
+
+    def median_s(self) -> float:
+        """Return the median of the samples in seconds.
+
+        Raises:
+            InvalidInputError: Nothing was timed.
+        """
+        self.check_timed()
+        return statistics.median(self.samples)
+
+    def median_interval(self) -> Interval | None:
+        """Return the median's exact interval within this process, in seconds; ``None`` of fewer than 6 samples.
+
+        It says nothing of other process launches, which differ by more.
+        """
+        samples = self.samples
+        if len(samples) < FEWEST_SAMPLES:
+            return None
+        from deep500.measure.statistics.quantiles import quantile_interval  # SciPy, which few runs come to need
+
+        return quantile_interval(samples, 0.5, _CONFIDENCE)
+
+    def check_timed(self) -> None:
+        """Check that there is something to measure.
+
+        Raises:
+            InvalidInputError: Nothing was timed.
+        """
+        if not self._durations_ns:
+            raise InvalidInputError(f"{self.name} has timed nothing yet. Call begin and end around what is timed.")
+
+    def described_samples(self) -> str:
+        """Return what the samples are, such as ``"100"`` or ``"10 means of 10 runs"``."""
+        count = len(self.samples)
+        if self._avg_over == 1:
+            return str(count)
+        whole = len(self._durations_ns) % self._avg_over == 0
+        return f"{count} means of {'' if whole else 'up to '}{self._avg_over} runs"
+
+
+def check_count(name: str, value: int, least: int) -> int:
+    """Return a number that a constructor was given.
+
+    Raises:
+        InvalidInputError: It is not a whole number, or too small.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidInputError(f"{name} was given as {shown(value)}; accepted are whole numbers from {least}.")
+    return value
+
+
+def scaled(unit: str, value: float, *others: float) -> tuple[str, ...]:
+    """Return a value as text with its unit in the thousands that suit it, and further values in the same thousands.
+
+    Example:
+        >>> scaled("s", 0.00231, 0.00229), scaled("flop/s", 2.5e12), scaled("s", 1e-10)
+        (('2.31 ms', '2.29'), ('2.5 Tflop/s',), ('0.1 ns',))
+    """
+    size = abs(value)
+    largest = 0 if unit == "s" else max(_PREFIXES)
+    power = next((p for p in _PREFIXES if p <= largest and size >= 10.0**p), 0 if size == 0 else min(_PREFIXES))
+    texts = [significant(number / 10.0**power) for number in (value, *others)]
+    return (f"{texts[0]} {_PREFIXES[power]}{unit}", *texts[1:])
+
+
+def significant(number: float) -> str:
+    """Return a number with four digits, or all that stand before the decimal point when these are more."""
+    return f"{number:.0f}" if 1e4 <= abs(number) < 1e15 else f"{number:.4g}"
