@@ -66,7 +66,7 @@ def verdict(other: str, launches: int, seed: int) -> tuple[str, float]:
     """Compare another kernel with the base; return the verdict and the ratio."""
     measurement = bench(KERNEL, other, launches=launches, plan=PLAN, seed=seed, labels=["base", "other"])
     row = compare([(measurement, system) for system in measurement.systems]).rows[0]
-    return row.verdict.value, row.ratio.estimate
+    return row.verdict.value, row.ratio
 
 
 def in_process_verdict(seed: int, pairs: int) -> str:

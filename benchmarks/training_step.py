@@ -104,13 +104,14 @@ def report(framework: str, model: str, launches: int, plan: SamplingPlan) -> flo
     )
     found = compare([(measurement, system) for system in measurement.systems])
     row, base = found.rows[0], found.base
+    interval = "none" if row.interval is None else f"{row.interval.low:.3f} .. {row.interval.high:.3f}"
     pairs = min(len(samples) for samples in measurement.system("native").metric().rows)
     print(
-        f"| {framework} | {model} | {row.absolute.estimate * 1e3:.3f} | {base.absolute.estimate * 1e3:.3f} | "
-        f"{row.ratio.estimate:.3f} | {row.ratio.low:.3f} .. {row.ratio.high:.3f} | {launches} x {pairs} or more |",
+        f"| {framework} | {model} | {row.system.absolute.estimate * 1e3:.3f} | {base.absolute.estimate * 1e3:.3f} | "
+        f"{row.ratio:.3f} | {interval} | {launches} x {pairs} or more |",
         flush=True,
     )
-    return float(row.ratio.estimate)
+    return row.ratio
 
 
 def main() -> int:

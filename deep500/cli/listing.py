@@ -112,4 +112,5 @@ KINDS: dict[str, Callable[[], Iterator[Row]]] = {
     "events": _plugins("deep500.training.events"),
     "operators": _plugins("deep500.operators.library"),
     "recipes": _recipes,
+    "workloads": _plugins("deep500.workloads"),
 }

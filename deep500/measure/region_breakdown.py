@@ -281,6 +281,6 @@ def _cells(row: RegionRow) -> tuple[str, ...]:
 
 
 def _duration(seconds: float) -> str:
-    from deep500.measure.metrics._timing import scaled
+    from deep500.core.quantities import scaled
 
     return scaled("s", seconds)[0]

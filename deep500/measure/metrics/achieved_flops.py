@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from deep500.core.errors import InvalidInputError, MeasurementError
+from deep500.core.quantities import scaled
 from deep500.core.texts import shown
 from deep500.measure.metric import Direction, MetricKind
-from deep500.measure.metrics._timing import TimedMetric, scaled
+from deep500.measure.metrics._timing import TimedMetric
 from deep500.measure.metrics._work import count_flops
 from deep500.measure.peak import Peak
 from deep500.measure.workload import Work
@@ -92,5 +93,7 @@ class AchievedFlops(TimedMetric):
 
     def _rate(self, time_s: float) -> float:
         if time_s <= 0:
-            raise MeasurementError("The clock did not move during the runs, so that they have no rate; make them longer.")
+            raise MeasurementError(
+                "The clock did not move during the runs, so that they have no rate; make them longer."
+            )
         return self.flops / time_s

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from deep500.core.quantities import scaled
 from deep500.measure.metric import Direction, MetricKind, TestMetric
-from deep500.measure.metrics._timing import scaled
 from deep500.measure.metrics._work import count_flops
 
 __all__ = ["FLOPs"]

@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from deep500.core.errors import InvalidInputError, MeasurementError
+from deep500.core.quantities import significant
 from deep500.core.texts import shown
 from deep500.measure.metric import Direction, MetricKind
-from deep500.measure.metrics._timing import TimedMetric, significant
+from deep500.measure.metrics._timing import TimedMetric
 from deep500.measure.workload import Work
 
 __all__ = ["Throughput"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from deep500.core.quantities import scaled
 from deep500.measure.metric import Direction, MetricKind
-from deep500.measure.metrics._timing import FEWEST_SAMPLES, TimedMetric, scaled
+from deep500.measure.metrics._timing import FEWEST_SAMPLES, TimedMetric
 
 __all__ = ["WallclockTime"]
 

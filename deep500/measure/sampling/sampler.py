@@ -119,7 +119,7 @@ def timed_call(workload: Workload, calls: int) -> int:
         return now_ns() - start
     except Deep500Error:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a workload that ends the process has failed as well
         name = workload.spec or type(workload).__name__
         raise MeasurementError(f"A run of {name} failed: {type(error).__name__}: {message_of(error)}") from error
 
