@@ -123,12 +123,12 @@ def overhead(spec: str = "model:lenet@pytorch") -> bool:
     measurement = bench(workload)
     total_s = watch.elapsed_s()
     process = measurement.processes[0]
-    record_s = measurement.environment["elapsed_s"]
+    once_s = measurement.environment["elapsed_s"] + process.description_s
     own = process.engine_s / process.run_s
-    outside = (total_s - inside_s - record_s) / inside_s
+    outside = (total_s - inside_s - once_s) / inside_s
     print(
         f"| overhead of {spec} | runs {inside_s:.2f} s | engine's account {own:.2%} | from outside {outside:.2%} "
-        f"| < 5 % | the environment record, once, {record_s * 1e3:.0f} ms |",
+        f"| < 5 % | environment record and accuracy check, once, {once_s * 1e3:.0f} ms |",
         flush=True,
     )
     return own < 0.05 and outside < 0.05

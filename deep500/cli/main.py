@@ -22,10 +22,15 @@ from typing import Annotated
 import typer
 
 from deep500._version import __version__
+from deep500.cli.bench import BENCH_EXAMPLES, bench_command
 from deep500.cli.blame import circumstance, recipe_error
+from deep500.cli.compare import COMPARE_EXAMPLES, compare_command
 from deep500.cli.console import print_error, print_table, print_traceback
 from deep500.cli.env import ENV_EXAMPLES, environment_command
 from deep500.cli.exit_codes import FAILED, FAULT, INTERRUPTED, MISTAKE, PASSED, UNREAD
+from deep500.cli.export import EXPORT_EXAMPLES, export_command
+from deep500.cli.lint import LINT_EXAMPLES, lint_command
+from deep500.cli.merge import MERGE_EXAMPLES, merge_command
 from deep500.cli.process import run_as_process
 from deep500.core.errors import Deep500Error
 from deep500.core.signals import signals_deferred
@@ -168,3 +173,8 @@ def list_(
 
 
 app.command(name="env", epilog=ENV_EXAMPLES)(environment_command)
+app.command(name="bench", epilog=BENCH_EXAMPLES)(bench_command)
+app.command(name="lint", epilog=LINT_EXAMPLES)(lint_command)
+app.command(name="compare", epilog=COMPARE_EXAMPLES)(compare_command)
+app.command(name="merge", epilog=MERGE_EXAMPLES)(merge_command)
+app.command(name="export", epilog=EXPORT_EXAMPLES)(export_command)

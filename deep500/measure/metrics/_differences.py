@@ -99,9 +99,10 @@ def paired_outputs(metric: str, outputs: Any, reference_outputs: Any) -> list[Ou
     missing = [name for name in expected if name not in actual]
     extra = [name for name in actual if name not in expected]
     if missing or extra:
+        odd = [*(f"no {name}" for name in missing[:5]), *(f"no reference for {name}" for name in extra[:5])]
         raise InvalidInputError(
             f"{metric} compares the same outputs, but there are {len(actual)} of them and {len(expected)} references: "
-            f"{', '.join([*(f'no {name}' for name in missing[:5]), *(f'no reference for {name}' for name in extra[:5])])}."
+            f"{', '.join(odd)}."
         )
     for name, array in expected.items():
         if actual[name].shape != array.shape:
@@ -197,7 +198,8 @@ def widened(array: NDArray[Any]) -> NDArray[Any]:
 def magnitude(values: NDArray[Any]) -> NDArray[np.float64]:
     """Return the modulus of float64 or complex128 values; NaN where a part is NaN, also beside an infinite one."""
     if not np.iscomplexobj(values):
-        return np.abs(values)
+        absolute: NDArray[np.float64] = np.abs(values)
+        return absolute
     with np.errstate(over="ignore", invalid="ignore"):
         modulus = np.hypot(values.real, values.imag)
     return np.where(np.isnan(values.real) | np.isnan(values.imag), np.nan, modulus)

@@ -65,7 +65,7 @@ class AchievedFlops(TimedMetric):
         return self._rate(self.median_s())
 
     def share_of_peak(self) -> float | None:
-        """Return the value over the peak, 0 to 1 (more, where the peak was measured worse than the work); else ``None``.
+        """Return the value over the peak, 0 to 1, more where the peak was measured worse; ``None`` without a peak.
 
         Raises:
             InvalidInputError: Nothing was timed.

@@ -41,7 +41,8 @@ PAIRINGS: tuple[Pairing, ...] = ("none", "samples", "launches")
 
 def content_hash(content: Any) -> str:
     """Return the SHA-256 of a value as JSON with sorted keys, no spaces and ASCII only."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    # Keys become texts before they are sorted: a file must have the hashes of what it was written from.
+    text = json.dumps(plain(content), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
@@ -189,6 +190,8 @@ class ProcessRecord:
         run_s: All runs, warm-up included, as the clock saw them.
         engine_s: All else between the first run and the last: clocks, statistics, bookkeeping.
         noise: What disturbed it (:class:`deep500.measure.environment.NoiseInterval`), as JSON.
+        description_s: What the workloads took, after the runs, to say what they are and how good their results: hashes,
+            comparisons with a reference.
     """
 
     started: str
@@ -197,6 +200,7 @@ class ProcessRecord:
     run_s: float
     engine_s: float
     noise: Mapping[str, Any] = field(default_factory=dict)
+    description_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -281,6 +285,7 @@ class Measurement:
         design = dict(content["design"])
         design["workloads"] = tuple(design["workloads"])
         design["statistic"] = Statistic(**design["statistic"])
+        design["launches"], design["seed"] = int(design["launches"]), int(design["seed"])
         return cls(
             deep500=content["deep500"],
             started=content["started"],
@@ -307,9 +312,7 @@ def plain(value: Any) -> Any:
 
 def _system(entry: Mapping[str, Any]) -> System:
     hashes = entry["hashes"]
-    return system_from_dict(
-        {**entry, "data_hash": hashes["data"], "initialisation_hash": hashes["initialisation"]}
-    )
+    return system_from_dict({**entry, "data_hash": hashes["data"], "initialisation_hash": hashes["initialisation"]})
 
 
 def system_from_dict(entry: Mapping[str, Any]) -> System:
@@ -329,7 +332,15 @@ def system_from_dict(entry: Mapping[str, Any]) -> System:
 
 def _metric(entry: Mapping[str, Any]) -> MetricSamples:
     launches = tuple(
-        LaunchSamples(**{**launch, "samples": tuple(launch["samples"]), "warm_up": tuple(launch["warm_up"])})
+        LaunchSamples(
+            **{
+                **launch,
+                "process": int(launch["process"]),
+                "samples": tuple(map(float, launch["samples"])),
+                "warm_up": tuple(map(float, launch["warm_up"])),
+                "calls_per_sample": int(launch["calls_per_sample"]),
+            }
+        )
         for launch in entry["launches"]
     )
     return MetricSamples(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,10 +14,13 @@ from deep500.core.errors import MeasurementError
 from deep500.core.random import check_seed, random_stream
 from deep500.measure.environment.record import record_environment
 from deep500.measure.results.document import PAIRINGS, Design, Measurement, Pairing, ProcessRecord, Statistic, System
+from deep500.measure.results.summary import check_statistic
 from deep500.measure.sampling.launch import Launch, joined, run_launch
+from deep500.measure.sampling.peaks import peaks_of
 from deep500.measure.sampling.plan import SamplingPlan
 from deep500.measure.sampling.processes import launch_process
 from deep500.measure.sampling.progress import OnProgress, Progress
+from deep500.measure.statistics.quantiles import samples_needed
 from deep500.measure.workload import Workload, WorkloadSpec, parse_workload
 
 __all__ = ["DEFAULT_LAUNCHES", "bench"]
@@ -35,6 +39,7 @@ def bench(
     statistic: Statistic | None = None,
     labels: Sequence[str] | None = None,
     strict: bool = False,
+    measure_peak: bool = False,
     justification: str | None = None,
     on_progress: OnProgress | None = None,
     on_launch: Callable[[Measurement], None] | None = None,
@@ -56,6 +61,7 @@ def bench(
         statistic: Which number stands for the samples.
         labels: Names of the workloads in the result; by default their texts.
         strict: Whether to refuse a machine that fails an isolation check (``IsolationError``).
+        measure_peak: Whether to measure what this CPU reaches, to compare counted operations with (SC15, rule 11).
         justification: Why just these workloads and this machine, for the result (SC15, rule 2).
         on_progress: Is told how far it is.
         on_launch: Is given the incomplete result after each launch, so that an interruption loses nothing.
@@ -69,21 +75,22 @@ def bench(
     """
     specs = [parse_workload(workload) if isinstance(workload, str) else None for workload in workloads]
     is_fresh = all(spec is not None for spec in specs)
-    plan = plan or SamplingPlan()
+    statistic = statistic or Statistic()
+    plan = _checked_plan(plan or SamplingPlan(), statistic)
     design = Design(
         workloads=tuple(map(_text, workloads)),
         launches=_checked_launches(launches, workloads, is_fresh),
         pairing=_checked_pairing(pairing, specs, is_fresh),
         seed=check_seed(seed),
-        statistic=statistic or Statistic(),
-        margin=margin,
+        statistic=statistic,
+        margin=_checked_margin(margin),
         plan=plan.to_dict(),
         justification=justification,
     )
     run = _Run(design, _checked_labels(labels, workloads), plan, workloads, on_progress or (lambda progress: None))
     if strict:
         record_environment(strict=True)
-    return run.all(is_fresh, on_launch or (lambda measurement: None))
+    return run.all(is_fresh, measure_peak, on_launch or (lambda measurement: None))
 
 
 @dataclass
@@ -102,10 +109,13 @@ class _Run:
         self._started = _now()
         self._found: list[list[tuple[int, System]]] = [[] for _ in self.workloads]
 
-    def all(self, is_fresh: bool, on_launch: Callable[[Measurement], None]) -> Measurement:
+    def all(self, is_fresh: bool, measure_peak: bool, on_launch: Callable[[Measurement], None]) -> Measurement:
         """Run all launches, and tell the result after each."""
         for number in range(self.design.launches):
             self.launch(number, is_fresh)
+            if measure_peak and not number:
+                peaks = peaks_of(self.systems(), self.plan.threads)
+                self.environment = {**self.environment, "peaks": peaks}
             result = self.result(number + 1)
             on_launch(result)
         return result
@@ -174,7 +184,10 @@ class _Run:
 
     def _named(self, index: int, system: System) -> System:
         threads = {} if self.plan.threads is None else {"threads": self.plan.threads}
-        return replace(system, label=self.labels[index], factors={**system.factors, **threads})
+        # What a process has one number of, such as its memory, has no quantile but the median.
+        metrics = system.metrics if self.design.statistic.quantile == 0.5 else system.metrics[:1]
+        factors = {**system.factors, **threads}
+        return replace(system, label=self.labels[index], factors=factors, metrics=metrics)
 
     def _tell(self, number: int, phase: str, samples: int, detail: str) -> None:
         self.on_progress(Progress(number + 1, self.design.launches, phase, samples, detail))
@@ -205,6 +218,19 @@ def _text(workload: str | Workload | Callable[[], Any]) -> str:
     if isinstance(workload, Workload):
         return workload.spec or f"{type(workload).__module__}:{type(workload).__qualname__}"
     return _Function(workload).spec
+
+
+def _checked_plan(plan: SamplingPlan, statistic: Statistic) -> SamplingPlan:
+    """Return the plan with as many samples as the statistic needs."""
+    check_statistic(statistic)
+    needed = samples_needed(statistic.quantile, statistic.confidence)
+    return replace(plan, minimum_samples=max(plan.minimum_samples, needed))
+
+
+def _checked_margin(margin: float | None) -> float | None:
+    if margin is not None and not (isinstance(margin, (int, float)) and 0 < margin < math.inf):
+        raise MeasurementError(f"The margin was given as {margin!r}; accepted is a positive difference, such as 0.01.")
+    return margin
 
 
 def _checked_launches(launches: int | None, workloads: Sequence[Any], is_fresh: bool) -> int:

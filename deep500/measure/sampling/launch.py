@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import gc
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from deep500.core.errors import Deep500Error, MeasurementError
@@ -75,18 +77,36 @@ def run_launch(
         witness = take_witness()
         samples = sample(workloads, plan, random_stream(seed, "order", number), tell)
         noise = take_witness().since(witness)
+        memory = _peak_memory() if fresh and len(workloads) == 1 else ()
+        watch.restart()
         systems = tuple(
-            _described(workload, series, samples) for workload, series in zip(workloads, samples.series, strict=True)
+            _described(workload, series, samples, memory)
+            for workload, series in zip(workloads, samples.series, strict=True)
         )
+        description_s = watch.elapsed_s()
         record = record_environment().to_dict() if environment else {}
     finally:
         for workload in workloads if fresh else ():
             workload.close()
-    process = ProcessRecord(started, fresh, setup_s, samples.run_s, samples.engine_s, noise.to_dict())
+    process = ProcessRecord(started, fresh, setup_s, samples.run_s, samples.engine_s, noise.to_dict(), description_s)
     return Launch(systems, process, record)
 
 
-def _described(workload: Workload, series: Series, samples: Samples) -> System:
+def _peak_memory() -> tuple[MetricSamples, ...]:
+    """Return the most memory that this process has held; nothing where the system does not tell.
+
+    It is the mark of this process alone: that of ``getrusage`` would begin with the parent's.
+    """
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ()
+    marks = re.findall(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    launches = tuple(LaunchSamples(0, (float(mark) * 1024,)) for mark in marks)
+    return (MetricSamples("PeakMemory", "B", MetricKind.COST, Direction.LOWER, launches),) if launches else ()
+
+
+def _described(workload: Workload, series: Series, samples: Samples, more: Sequence[MetricSamples]) -> System:
     """Ask a workload, after its runs, what it was."""
     launch = LaunchSamples(
         process=0,
@@ -100,16 +120,18 @@ def _described(workload: Workload, series: Series, samples: Samples) -> System:
     )
     time = MetricSamples("WallclockTime", "s", MetricKind.COST, Direction.LOWER, (launch,))
     name = workload.spec or f"{type(workload).__module__}:{type(workload).__qualname__}"
+    has_device = type(workload).synchronize is not Workload.synchronize
+    synchronised = {"synchronised": "before and after each sample"} if has_device else {}
     try:
         return System(
             label=name,
             spec=name,
             identity=dict(workload.identity),
-            factors=dict(workload.factors),
+            factors={**workload.factors, **synchronised},
             data_hash=workload.data_hash,
             initialisation_hash=workload.initialisation_hash,
             work=workload.work,
-            metrics=(time,),
+            metrics=(time, *more),
             scores=tuple(workload.scores()),
         )
     except Deep500Error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -168,7 +167,6 @@ def _limited(rounds: _Rounds, limit: int) -> tuple[list[Series], bool | None, st
 
 def _until_converged(rounds: _Rounds, plan: SamplingPlan, tell: Tell) -> tuple[list[Series], bool | None, str]:
     warmed: WarmUp = warm_up(rounds.once, lambda durations: rounds.choose_calls(plan, durations), plan, tell)
-    gc.collect()  # garbage of building and warming up is not charged to a sample
     columns: list[list[float]] = [[] for _ in rounds.workloads]
     start_ns = now_ns()
     while True:

@@ -81,6 +81,16 @@ def test_fresh_copies_share_nothing() -> None:
     assert fresh.fresh().measure(None, None) == 3.0
 
 
+def test_fresh_copy_waits_for_no_device() -> None:
+    metric = Counting()
+    assert metric.synchronize is None
+
+    metric.synchronize = lambda: None
+
+    assert metric.fresh().synchronize is None
+    assert Counting.synchronize is None
+
+
 def test_fresh_reaches_metrics_among_the_arguments() -> None:
     inner = Counting()
     inner.begin(None)
@@ -109,7 +119,20 @@ def test_pytest_does_not_collect_metrics() -> None:
 
 
 def test_every_registered_metric_states_itself() -> None:
-    assert "wallclock_time" in METRICS.names()
+    assert {
+        "achieved_flops",
+        "diff_heatmap",
+        "energy",
+        "flops",
+        "l1_error",
+        "l2_error",
+        "max_error",
+        "peak_memory",
+        "relative_error",
+        "throughput",
+        "var_heatmap",
+        "wallclock_time",
+    } <= set(METRICS.names())
     for name in METRICS:
         metric = METRICS.get(name)
         assert issubclass(metric, TestMetric)

@@ -2,32 +2,19 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 import pytest
 
 from deep500.core.errors import InvalidInputError
 from deep500.measure.metric import Direction, MetricKind
-from deep500.measure.metrics import wallclock_time
+from deep500.measure.metrics import _timing
 from deep500.measure.metrics.wallclock_time import WallclockTime
-
-
-class Clock:
-    """Answers perf_counter_ns with given times."""
-
-    def __init__(self, *times_ns: int) -> None:
-        self.times_ns = list(times_ns)
-
-    def perf_counter_ns(self) -> int:
-        return self.times_ns.pop(0)
-
-
-def run(metric: WallclockTime, runs: int) -> None:
-    for _ in range(runs):
-        metric.begin(None)
-        metric.end(None)
+from deep500.measure.statistics.quantiles import quantile_interval
+from tests.unit.measure.metrics.support import run, set_clock, set_durations
 
 
 def test_median_of_the_samples_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wallclock_time, "time", Clock(0, 1_000, 5_000, 8_000, 10_000, 12_000))
+    set_clock(monkeypatch, 0, 1_000, 5_000, 8_000, 10_000, 12_000)
     metric = WallclockTime(reruns=3, avg_over=1)
 
     run(metric, 3)
@@ -35,13 +22,13 @@ def test_median_of_the_samples_in_seconds(monkeypatch: pytest.MonkeyPatch) -> No
     assert metric.samples == pytest.approx([1e-6, 3e-6, 2e-6])
     assert metric.measure() == pytest.approx(2e-6)
     assert metric.measure() == pytest.approx(2e-6)
-    assert metric.measure_summary() == "2 us"
+    assert metric.measure_summary() == "2 us (median of 3; an interval needs 6)"
 
 
 def test_consecutive_runs_are_averaged_and_the_time_between_them_is_not_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(wallclock_time, "time", Clock(0, 10, 1_000, 1_030, 2_000, 2_007))
+    set_clock(monkeypatch, 0, 10, 1_000, 1_030, 2_000, 2_007)
     metric = WallclockTime(reruns=3, avg_over=2)
 
     run(metric, 3)
@@ -60,7 +47,7 @@ def test_one_run_is_measured_whatever_the_group_size() -> None:
 
 
 def test_run_that_failed_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wallclock_time, "time", Clock(0, 100, 101))
+    set_clock(monkeypatch, 0, 100, 101)
     metric = WallclockTime(1, 1)
 
     metric.begin(None)
@@ -74,11 +61,65 @@ def test_run_that_failed_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     ("seconds", "summary"), [(12.3456, "12.35 s"), (0.25, "250 ms"), (3.5e-5, "35 us"), (5e-8, "50 ns")]
 )
 def test_summary_has_the_unit_that_suits(monkeypatch: pytest.MonkeyPatch, seconds: float, summary: str) -> None:
-    monkeypatch.setattr(wallclock_time, "time", Clock(0, round(seconds * 1e9)))
+    set_clock(monkeypatch, 0, round(seconds * 1e9))
     metric = WallclockTime(0, 1)
     run(metric, 1)
 
     assert metric.measure_summary() == summary
+
+
+def test_summary_of_few_runs_says_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_durations(monkeypatch, 10, 20, 30)
+    metric = WallclockTime(3, 10)
+    run(metric, 3)
+
+    assert metric.measure_summary() == "20 ns (mean of 3 runs)"
+
+
+def test_summary_has_the_exact_interval_where_there_are_enough_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    durations_ns = np.random.default_rng(5).permutation(np.arange(2_000_000, 2_100_000, 1000))
+    set_durations(monkeypatch, *map(int, durations_ns))
+    metric = WallclockTime(100, 1)
+    run(metric, 100)
+
+    # Of 100 samples the 40th and the 61st enclose the median with a confidence of 96.5 %.
+    assert metric.measure_summary() == "2.05 ms [2.039, 2.06] (median of 100, in-process 95 % interval)"
+    assert metric.median_interval() == quantile_interval(durations_ns * 1e-9)
+
+
+def test_interval_appears_with_the_sixth_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_durations(monkeypatch, *range(10, 16))
+    metric = WallclockTime(6, 1)
+    run(metric, 5)
+    assert metric.median_interval() is None
+
+    run(metric, 1)
+
+    assert metric.measure_summary() == "12.5 ns [10, 15] (median of 6, in-process 95 % interval)"
+
+
+@pytest.mark.parametrize(("runs", "described"), [(60, "6 means of 10 runs"), (55, "6 means of up to 10 runs")])
+def test_summary_says_what_a_sample_is(monkeypatch: pytest.MonkeyPatch, runs: int, described: str) -> None:
+    set_durations(monkeypatch, *[1000] * runs)
+    metric = WallclockTime(runs)
+    run(metric, runs)
+
+    assert metric.measure_summary() == f"1 us [1, 1] (median of {described}, in-process 95 % interval)"
+
+
+def test_device_has_finished_before_each_reading_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    clock = iter([100, 350])
+    monkeypatch.setattr(_timing, "now_ns", lambda: calls.append("clock") or next(clock))
+    metric = WallclockTime(0, 1)
+    metric.synchronize = lambda: calls.append("device")
+
+    metric.begin()
+    calls.append("run")
+    metric.end()
+
+    assert calls == ["device", "clock", "run", "device", "clock"]
+    assert metric.durations_s == pytest.approx([250e-9])
 
 
 def test_wrong_use_is_said() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from deep500.core.errors import InvalidInputError, MeasurementError
 from deep500.measure.environment import isolation
-from deep500.measure.results.document import Measurement
+from deep500.measure.results.document import Measurement, Statistic
 from deep500.measure.sampling import benchmark as module
 from deep500.measure.sampling.benchmark import bench
 from deep500.measure.sampling.plan import SamplingPlan
@@ -146,6 +146,35 @@ def test_strict_refuses_before_anything_runs(monkeypatch: pytest.MonkeyPatch) ->
 def test_contradictions_are_refused(workloads: list[Any], settings: dict[str, Any], message: str) -> None:
     with pytest.raises(MeasurementError, match=message):
         bench(*workloads, **settings)
+
+
+def test_quantile_gets_the_samples_that_it_needs() -> None:
+    found = bench(quick, plan=QUICK, statistic=Statistic("quantile", 0.95))
+
+    assert found.design.plan["minimum_samples"] == 72
+    assert len(found.systems[0].metric().rows[0]) >= 72
+
+
+@pytest.mark.parametrize("margin", [0, -0.01, float("nan"), float("inf"), "1"])
+def test_margin_is_checked_before_anything_runs(margin: Any) -> None:
+    with pytest.raises(MeasurementError, match="margin was given as"):
+        bench(lambda: pytest.fail("it ran"), margin=margin)
+
+
+def test_statistic_is_checked_before_anything_runs() -> None:
+    with pytest.raises(MeasurementError, match="quantile"):
+        bench(lambda: pytest.fail("it ran"), statistic=Statistic("quantile", 1.5))
+
+
+def test_peak_of_the_counted_operations_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(module, "peaks_of", lambda systems, threads: asked.append(threads) or [{"flops_per_s": 1e9}])
+
+    found = bench(quick, plan=QUICK, measure_peak=True)
+
+    assert asked == [None]
+    assert found.environment["peaks"] == [{"flops_per_s": 1e9}]
+    assert "peaks" not in bench(quick, plan=QUICK).environment
 
 
 def test_seed_is_checked() -> None:

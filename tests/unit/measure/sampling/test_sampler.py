@@ -167,7 +167,7 @@ def test_own_error_and_interruption_go_through(clock: Clock) -> None:
     with pytest.raises(KeyboardInterrupt):
         sample([Failing(clock, 1.0)])
     Failing.error = DatasetError("gone")
-    with pytest.raises(DatasetError, match="^gone$"):
+    with pytest.raises(DatasetError, match=r"^gone$"):
         sample([Failing(clock, 1.0)])
 
 

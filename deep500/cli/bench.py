@@ -1,0 +1,185 @@
+"""``deep500 bench``: how long a workload takes, alone or against others."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from deep500.measure.results.document import Measurement
+    from deep500.measure.sampling.plan import SamplingPlan
+    from deep500.measure.sampling.progress import Progress
+
+__all__ = ["BENCH_EXAMPLES", "bench_command"]
+
+BENCH_EXAMPLES = """\b
+Workloads:
+  model:NAME[,key=value...][@FRAMEWORK[:DEVICE]]   a training step, or with mode=inference
+  op:NAME,INPUT=SHAPE...[@FRAMEWORK[:DEVICE]]      one operator
+  dataset:NAME                                     reading a minibatch
+  recipe:FILE                                      a whole recipe
+  package.module:function                          any Python callable
+
+\b
+Examples:
+  deep500 bench model:lenet@pytorch
+  deep500 bench model:lenet@pytorch --against model:lenet@tensorflow --output result.json
+  deep500 bench op:Conv,X=8x3x32x32,W=16x3x3x3@pytorch --threads 1
+  deep500 bench my_module:new --against my_module:old --margin 0.01
+  deep500 bench dataset:digits --launches 1 --time-limit 2
+
+\b
+Exit code:
+  0 measured, 2 a mistake in the command, or a workload that fails,
+  130 interrupted (the launches so far are shown, and are in the result file)
+"""
+
+Workload = Annotated[str, typer.Argument(metavar="WORKLOAD", help="What to measure; with --against, the base.")]
+Against = Annotated[
+    list[str] | None, typer.Option(metavar="WORKLOAD", help="Compare with this one; may be given several times.")
+]
+Output = Annotated[str | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.")]
+Launches = Annotated[int, typer.Option(metavar="N", help="Fresh processes; an interval needs 6.")]
+Precision = Annotated[
+    float, typer.Option(metavar="SHARE", help="Stop when half the interval is this share of the median.")
+]
+TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", help="Longest sampling in one process.")]
+WarmUp = Annotated[int | None, typer.Option(metavar="N", help="Samples that do not count; by default it is found out.")]
+Threads = Annotated[int | None, typer.Option(metavar="N", help="Number of threads that libraries may use.")]
+Margin = Annotated[float | None, typer.Option(metavar="SHARE", help="Difference that does not matter, such as 0.01.")]
+Quantile = Annotated[float, typer.Option(metavar="Q", help="Quantile within each process, such as 0.95.")]
+Pairing = Annotated[
+    str | None, typer.Option(metavar="HOW", help="samples: run by run in the same processes; launches: in own ones.")
+]
+Labels = Annotated[
+    list[str] | None, typer.Option("--label", metavar="NAME", help="Name of each workload, in their order.")
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the random order of runs.")]
+Because = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="Why just these workloads and this machine, for the record.")
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse a machine that fails an isolation check.")]
+Peak = Annotated[bool, typer.Option("--peak/--no-peak", help="Measure what this machine reaches, to compare with.")]
+Picture = Annotated[str | None, typer.Option(metavar="FILE", help="Draw the samples: a .png or .svg file.")]
+PictureKind = Annotated[str, typer.Option(metavar="KIND", help="violin or ecdf.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+
+
+def bench_command(
+    workload: Workload,
+    against: Against = None,
+    output: Output = None,
+    launches: Launches = 10,
+    precision: Precision = 0.05,
+    time_limit: TimeLimit = 10.0,
+    warm_up: WarmUp = None,
+    threads: Threads = None,
+    margin: Margin = None,
+    quantile: Quantile = 0.5,
+    pairing: Pairing = None,
+    labels: Labels = None,
+    seed: Seed = 0,
+    because: Because = None,
+    strict: Strict = False,
+    peak: Peak = True,
+    picture: Picture = None,
+    picture_kind: PictureKind = "violin",
+    quiet: Quiet = False,
+) -> int:
+    """Measure how long something takes, in fresh processes, with intervals that can be defended."""
+    from deep500.core.files import check_writable
+    from deep500.measure.picture import check_picture, draw
+    from deep500.measure.results.document import Statistic
+
+    plan = _plan(precision, time_limit, warm_up, threads)
+    settings = {
+        "launches": launches,
+        "plan": plan,
+        "pairing": pairing,
+        "labels": labels or None,
+        "seed": seed,
+        "margin": margin,
+        "statistic": Statistic() if quantile == 0.5 else Statistic("quantile", quantile),
+        "strict": strict,
+        "measure_peak": peak,
+        "justification": because,
+    }
+    if output is not None:
+        check_writable(output, "result")
+    if picture is not None:
+        check_picture(picture_kind, picture)
+    measurement = _measure([workload, *(against or ())], settings, output, quiet)
+    if picture is not None:
+        draw(measurement, picture_kind, Path(picture))
+    return 0
+
+
+def _plan(precision: float, time_limit: float, warm_up: int | None, threads: int | None) -> SamplingPlan:
+    from deep500.measure.sampling.plan import SamplingPlan
+
+    return SamplingPlan(
+        relative_half_width=precision,
+        time_limit_s=time_limit,
+        minimum_time_s=min(SamplingPlan.minimum_time_s, max(time_limit, 0.0)),
+        warm_up=warm_up,
+        threads=threads,
+    )
+
+
+def _measure(workloads: Sequence[str], settings: dict[str, Any], output: str | None, quiet: bool) -> Measurement:
+    """Measure; show what was found at the end, and also when something interrupts."""
+    from deep500.cli.measurement import show_measurement
+    from deep500.measure.results.files import write_measurement
+    from deep500.measure.sampling.benchmark import bench
+
+    latest: list[Measurement] = []
+
+    def keep(measurement: Measurement) -> None:
+        latest[:] = [measurement]
+        if output is not None:
+            write_measurement(measurement, output)
+
+    try:
+        with _Line(quiet) as line:
+            bench(*workloads, **settings, on_progress=line.tell, on_launch=keep)
+    finally:
+        for measurement in latest:
+            show_measurement(measurement, output)
+    return latest[0]
+
+
+class _Line:
+    """One moving line on stderr, where that is a terminal."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet or sys.stderr is None or not sys.stderr.isatty()
+        self._status: Any = None
+
+    def __enter__(self) -> Self:
+        if not self._quiet:
+            from rich.console import Console
+
+            self._status = Console(stderr=True).status("")
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def tell(self, progress: Progress) -> None:
+        """Show where the measurement is."""
+        if self._status is None:
+            return
+        from rich.text import Text
+
+        samples = f", {progress.samples} samples" if progress.samples else ""
+        detail = f": {progress.detail}" if progress.detail else ""
+        text = f"launch {progress.launch} of {progress.launches}, {progress.phase}{samples}{detail}"
+        self._status.update(Text(text, overflow="ellipsis", no_wrap=True))

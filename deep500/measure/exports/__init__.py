@@ -1,0 +1,1 @@
+"""Formats of other tools that measurements are exported to, one file each."""

@@ -1,0 +1,331 @@
+"""Result files: written whole or not at all, and read only when all that they say of themselves holds."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from deep500.core.errors import MeasurementError
+from deep500.core.files import write_atomically
+from deep500.core.texts import escaped, message_of, one_line, shown, shown_path
+from deep500.measure.results.document import SCHEMA_VERSION, Measurement, MetricSamples, System
+from deep500.measure.results.report import SCHEMA_VERSION as COMPARISON_VERSION
+from deep500.measure.results.report import ComparisonReport, Source
+
+__all__ = [
+    "COMPARISON_SCHEMA_FILE",
+    "MEASUREMENT_SCHEMA_FILE",
+    "read_comparison",
+    "read_measurement",
+    "read_with_source",
+    "write_comparison",
+    "write_measurement",
+]
+
+#: JSON Schema of a measurement's file.
+MEASUREMENT_SCHEMA_FILE = Path(__file__).with_name("measurement.schema.json")
+
+#: JSON Schema of a comparison's file.
+COMPARISON_SCHEMA_FILE = Path(__file__).with_name("comparison.schema.json")
+
+#: Nothing that is written is nested deeper; what is, would fail at some place or other.
+_DEEPEST = 100
+
+#: Longest number in digits; no float is longer, and a seed is far from it.
+_LONGEST_NUMBER = 400
+
+#: Which file, and what makes it.
+_KINDS = {
+    "measurement": (MEASUREMENT_SCHEMA_FILE, SCHEMA_VERSION, "deep500 bench --output"),
+    "comparison": (COMPARISON_SCHEMA_FILE, COMPARISON_VERSION, "deep500 compare --output"),
+}
+
+
+def read_measurement(path: str | PathLike[str]) -> Measurement:
+    """Read a measurement, and check it in all that it says.
+
+    Args:
+        path: A file that :func:`write_measurement` wrote, here or elsewhere.
+
+    Raises:
+        MeasurementError: There is no such file, it is another document or of a newer version, it breaks its schema or
+            contradicts itself, or a hash is not that of its content. The message says which, and where.
+    """
+    return read_with_source(path)[0]
+
+
+def read_with_source(path: str | PathLike[str]) -> tuple[Measurement, Source]:
+    """Read a measurement, and say of which bytes it is.
+
+    Raises:
+        MeasurementError: See :func:`read_measurement`.
+    """
+    name = shown_path(path)
+    content, data = _read(path, "measurement")
+    measurement = Measurement.from_dict(content)
+    for problem in (_contradiction(measurement), _wrong_hash(measurement, content)):
+        if problem is not None:
+            raise MeasurementError(f"{name} is refused: {problem}")
+    return measurement, Source(fspath(path), hashlib.sha256(data).hexdigest())
+
+
+def write_measurement(measurement: Measurement, path: str | PathLike[str]) -> None:
+    """Write a measurement as a JSON file; it appears whole or not at all, and replaces an older one.
+
+    What cannot be read again is not written.
+
+    Raises:
+        MeasurementError: Samples are not finite, or the measurement contradicts itself or its schema.
+        FileWriteError: The file cannot be written.
+    """
+    problem = _unwritable(measurement)
+    if problem is not None:
+        raise MeasurementError(f"The measurement cannot be written to {shown_path(path)}: {problem}")
+    _write(measurement, "measurement", path)
+
+
+def read_comparison(path: str | PathLike[str]) -> ComparisonReport:
+    """Read a comparison. One without its base, or whose base has no absolute value, is refused.
+
+    Raises:
+        MeasurementError: There is no such file, it is another document or of a newer version, or breaks its schema.
+    """
+    return ComparisonReport.from_dict(_read(path, "comparison")[0])
+
+
+def write_comparison(report: ComparisonReport, path: str | PathLike[str]) -> None:
+    """Write a comparison as a JSON file; it appears whole or not at all, and replaces an older one.
+
+    Raises:
+        MeasurementError: The report breaks its schema.
+        FileWriteError: The file cannot be written.
+    """
+    _write(report, "comparison", path)
+
+
+def _write(content_of: Measurement | ComparisonReport, kind: str, path: str | PathLike[str]) -> None:
+    try:
+        content = content_of.to_dict()
+        # A key a line: the encoder is far slower where it indents, and a sample a line is not to be read anyway.
+        lines = [f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in content.items()]
+        problem = "it is nested too deeply" if _is_deep(content) else _schema_problem(content, kind)
+    except (TypeError, ValueError, RecursionError) as error:  # a type that JSON lacks, in an identity for example
+        raise MeasurementError(f"The {kind} cannot be written to {shown_path(path)}: {message_of(error)}") from error
+    if problem is not None:
+        raise MeasurementError(f"The {kind} cannot be written to {shown_path(path)}: {problem}")
+    write_atomically(path, "{\n" + ",\n".join(lines) + "\n}\n", kind)
+
+
+def _read(path: str | PathLike[str], kind: str) -> tuple[dict[str, Any], bytes]:
+    """Return a document that keeps its schema, and the bytes that it was read from."""
+    name = shown_path(path)
+    maker = _KINDS[kind][2]
+    try:
+        data = Path(path).read_bytes()
+        text = data.decode("utf-8")
+    except FileNotFoundError as error:
+        raise MeasurementError(f"{name} does not exist. Give the path of a {kind} ({maker}).") from error
+    except IsADirectoryError as error:
+        raise MeasurementError(f"{name} is a folder. Give the path of a {kind} in it ({maker}).") from error
+    except UnicodeDecodeError as error:
+        raise MeasurementError(f"{name} is no text in UTF-8, so it is no {kind} ({maker}).") from error
+    except (OSError, ValueError) as error:  # no permission, a name that no file can have
+        raise MeasurementError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    content = _parsed(text, name, kind)
+    problem = _wrong_kind(content, kind)
+    if problem is not None:
+        raise MeasurementError(f"{name} {problem}. A {kind} is needed ({maker}).")
+    version = content.get("schema_version")
+    known = _KINDS[kind][1]
+    if isinstance(version, int) and not isinstance(version, bool) and version > known:
+        raise MeasurementError(
+            f"{name} has schema version {shown(version)}; this Deep500 knows versions up to {known}. Use the Deep500 "
+            "that wrote it, or a newer one."
+        )
+    problem = _schema_problem(content, kind)
+    if problem is not None:
+        raise MeasurementError(f"{name} is no valid {kind}: {problem}")
+    return content, data
+
+
+def _parsed(text: str, name: str, kind: str) -> dict[str, Any]:
+    if not text.strip():
+        raise MeasurementError(f"{name} is empty. Give the path of a {kind} ({_KINDS[kind][2]}).")
+    try:
+        content = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_integer
+        )
+        reason = "it is nested too deeply" if _is_deep(content) else None
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except ValueError as error:
+        reason = message_of(error)
+    if reason is not None:
+        raise MeasurementError(f"{name} is not valid JSON: {reason}. Give the path of a {kind} ({_KINDS[kind][2]}).")
+    if not isinstance(content, dict):
+        raise MeasurementError(f"{name} holds {shown(content)} instead of an object, so it is no {kind}.")
+    return content
+
+
+def _wrong_kind(content: Mapping[str, Any], kind: str) -> str | None:
+    """Return what a document is when it is not the one that is needed."""
+    found = content.get("kind")
+    if found == kind:
+        return None
+    if isinstance(found, str) and found in _KINDS:
+        return f"is a {found} ({_KINDS[found][2]})"
+    if found is not None:
+        return f"is of the kind {shown(found)}, which Deep500 does not know"
+    for keys, what in (
+        ({"recipe", "fixed", "mutable"}, "is the result of a recipe (deep500 run)"),
+        ({"sections", "isolation"}, "is an environment record (deep500 env --json)"),
+        ({"benchmarks", "context"}, "looks like a file of Google Benchmark"),
+        ({"benchmarks", "version"}, "looks like a file of pyperf"),
+    ):
+        if keys <= set(content):
+            return what
+    return "has no kind, so it is no result of Deep500"
+
+
+def _schema_problem(content: Mapping[str, Any], kind: str) -> str | None:
+    """Return where a document breaks its schema, and how."""
+    from jsonschema.exceptions import best_match
+
+    errors = list(_validator(kind).iter_errors(content))
+    if not errors:
+        return None
+    error = best_match(errors)
+    assert error is not None
+    place = _place(error.absolute_path)
+    message = error.message
+    if len(message) > 200:  # it quotes the value
+        rule = "additional properties" if error.validator == "additionalProperties" else error.validator
+        message = f"{shown(error.instance)} breaks the rule {rule!r}: {shown(error.validator_value)}"
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return one_line(f"{place}: {message}{more}" if place else f"{message}{more}")
+
+
+@functools.cache
+def _validator(kind: str) -> Any:
+    """Return the validator of a schema; imported when the first file is read or written."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    def items(validator: Any, rule: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        if rule == {"type": "number"} and isinstance(instance, list) and set(map(type, instance)) <= {int, float}:
+            return  # what the loop below would find out for a hundred thousand samples, in a hundredth of the time
+        yield from Draft202012Validator.VALIDATORS["items"](validator, rule, instance, schema)
+
+    schema = json.loads(_KINDS[kind][0].read_text(encoding="utf-8"))
+    return extend(Draft202012Validator, {"items": items})(schema)
+
+
+def _place(path: Sequence[str | int]) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return escaped(text).removeprefix(".")
+
+
+def _unwritable(measurement: Measurement) -> str | None:
+    for system, metric in _metrics(measurement):
+        for number, launch in enumerate(metric.launches, 1):
+            for what, samples in (("samples", launch.samples), ("warm-up samples", launch.warm_up)):
+                unusable = sum(not math.isfinite(sample) for sample in samples)
+                if unusable:
+                    return (
+                        f"{unusable} of {len(samples)} {what} of {escaped(metric.name)} of {escaped(system.label)} in "
+                        f"launch {number} are NaN or infinite, which is no measurement. Measure again."
+                    )
+    return _contradiction(measurement)
+
+
+def _metrics(measurement: Measurement) -> Iterator[tuple[System, MetricSamples]]:
+    return ((system, metric) for system in measurement.systems for metric in system.metrics)
+
+
+def _contradiction(measurement: Measurement) -> str | None:
+    """Return in what a measurement contradicts itself, which a schema cannot see."""
+    labels = [system.label for system in measurement.systems]
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        return f"two systems have the label {shown(twice)}. Labels have to differ."
+    count = len(measurement.processes)
+    for system, metric in _metrics(measurement):
+        where = f"{escaped(metric.name)} of {escaped(system.label)}"
+        if [each.name for each in system.metrics].count(metric.name) > 1:
+            return f"{escaped(system.label)} has two metrics of the name {escaped(metric.name)}. Names have to differ."
+        used = [launch.process for launch in metric.launches]
+        missing = [process for process in used if not 0 <= process < count]
+        if missing:
+            return f"a launch of {where} is of process {missing[0]}, and there are {count}, counted from 0."
+        if len(set(used)) < len(used):
+            return f"two launches of {where} are of one process; samples of one process are one launch."
+        if len(used) > 1 and not all(measurement.processes[process].fresh for process in used):
+            return f"{where} has {len(used)} launches, and not all are of fresh processes, which is what launches are."
+    return None
+
+
+def _wrong_hash(measurement: Measurement, content: Mapping[str, Any]) -> str | None:
+    """Return which hash is not that of its content."""
+    statistic = measurement.design.statistic.hash
+    for system, entry in zip(measurement.systems, content["systems"], strict=True):
+        label = escaped(system.label)
+        pairs = [
+            (f"workload hash of {label}", system.workload_hash, entry["hashes"]["workload"]),
+            (f"configuration hash of {label}", system.configuration_hash, entry["hashes"]["configuration"]),
+        ]
+        for metric, part in zip(system.metrics, entry["metrics"], strict=True):
+            where = f"{escaped(metric.name)} of {label}"
+            pairs.append((f"metric hash of {where}", metric.hash, part["hashes"]["metric"]))
+            pairs.append((f"statistic hash of {where}", statistic, part["hashes"]["statistic"]))
+        for what, actual, stored in pairs:
+            if actual != stored:
+                return (
+                    f"the {what} is {stored[:12]}…, and that of its content {actual[:12]}…: the file was changed after "
+                    "it was written. Use the original, or measure again."
+                )
+    return None
+
+
+def _is_deep(content: Any) -> bool:
+    level = [content] if isinstance(content, (dict, list)) else []
+    for _ in range(_DEEPEST):
+        level = [
+            item
+            for parent in level
+            for item in (parent.values() if isinstance(parent, dict) else parent)
+            if isinstance(item, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        names = [key for key, _ in pairs]
+        raise ValueError(f"an object has the key {shown(next(key for key in names if names.count(key) > 1))} twice")
+    return content
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"it holds {name}, which JSON has no word for")
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"it holds the number {text[:_LONGEST_NUMBER]}, which is too large to compute with")
+    return number
+
+
+def _integer(text: str) -> int:
+    if len(text) > _LONGEST_NUMBER or math.isinf(float(text)):
+        raise ValueError(f"it holds a number of {len(text)} digits, which is too large to compute with")
+    return int(text)
