@@ -69,9 +69,6 @@ def bench(
     Raises:
         Deep500Error: A workload does not exist, cannot be built or run, or the arguments contradict each other.
 
-    Example:
-        >>> bench(lambda: sum(range(1000)), plan=SamplingPlan(minimum_time_s=0)).systems[0].metric().unit
-        's'
     """
     specs = [parse_workload(workload) if isinstance(workload, str) else None for workload in workloads]
     is_fresh = all(spec is not None for spec in specs)
