@@ -19,6 +19,9 @@ from deep500.measure.results.document import (
 )
 from deep500.measure.workload import Score, Work
 
+#: A measurement and one of its systems.
+Entry = tuple[Measurement, System | str]
+
 #: An environment record, as far as anything here looks at it.
 ENVIRONMENT: dict[str, Any] = {
     "sections": {
@@ -119,6 +122,31 @@ def pair(ratio: float = 0.5, launches: int = 10, **changes: Any) -> Measurement:
         system(other, label="other", factors={"framework": "tensorflow"}, spec="model:lenet@tensorflow"),
     )
     return measurement(*systems, **{"pairing": "samples", **changes})
+
+
+def all_of(found: Measurement) -> list[Entry]:
+    """Return all systems of a measurement."""
+    return [(found, each) for each in found.systems]
+
+
+def apart(*medians: float, launches: int = 10, **changes: Any) -> list[Entry]:
+    """Return a measurement of its own for each median."""
+    found = [
+        measurement(system(rows(median, launches=launches, seed=day), **changes), day=day)
+        for day, median in enumerate(medians, 1)
+    ]
+    return [(each, "lenet") for each in found]
+
+
+def interleaved(*ratios: float, launches: int = 10, **changes: Any) -> list[Entry]:
+    """Return systems that were interleaved, each with its ratio to the first."""
+    base = np.array(rows(launches=launches))
+    noise = np.random.default_rng(7)
+    systems = [system(base.tolist(), label="base")]
+    for number, ratio in enumerate(ratios, 1):
+        table = base * ratio * np.exp(0.002 * noise.standard_normal((launches, 1)))
+        systems.append(system(table.tolist(), label=f"s{number}"))
+    return all_of(measurement(*systems, **{"pairing": "samples", **changes}))
 
 
 P99 = Statistic("quantile", 0.99)

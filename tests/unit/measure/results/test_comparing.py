@@ -12,39 +12,24 @@ from deep500.core.errors import MeasurementError
 from deep500.measure.metric import Direction, MetricKind
 from deep500.measure.results.comparing import compare
 from deep500.measure.results.compatibility import FactorDifference
-from deep500.measure.results.document import Measurement, Statistic, System
+from deep500.measure.results.document import Statistic, System
 from deep500.measure.results.report import ComparisonReport, Source
 from deep500.measure.results.summary import summarise
 from deep500.measure.statistics.comparison import Verdict, paired_log_ratio, unpaired_log_ratio
 from deep500.measure.statistics.multiple import compare_many, holm
 from deep500.measure.workload import Score
-from tests.unit.measure.results.support import measurement, metric, pair, rows, score, system
-
-Entry = tuple[Measurement, System | str]
-
-
-def all_of(found: Measurement) -> list[Entry]:
-    return [(found, each) for each in found.systems]
-
-
-def apart(*medians: float, launches: int = 10, **changes: Any) -> list[Entry]:
-    """Return a measurement of its own for each median."""
-    found = [
-        measurement(system(rows(median, launches=launches, seed=day), **changes), day=day)
-        for day, median in enumerate(medians, 1)
-    ]
-    return [(each, "lenet") for each in found]
-
-
-def interleaved(*ratios: float, launches: int = 10, **changes: Any) -> list[Entry]:
-    """Return systems that were interleaved, each with its ratio to the first."""
-    base = np.array(rows(launches=launches))
-    noise = np.random.default_rng(7)
-    systems = [system(base.tolist(), label="base")]
-    for number, ratio in enumerate(ratios, 1):
-        table = base * ratio * np.exp(0.002 * noise.standard_normal((launches, 1)))
-        systems.append(system(table.tolist(), label=f"s{number}"))
-    return all_of(measurement(*systems, **{"pairing": "samples", **changes}))
+from tests.unit.measure.results.support import (
+    Entry,
+    all_of,
+    apart,
+    interleaved,
+    measurement,
+    metric,
+    pair,
+    rows,
+    score,
+    system,
+)
 
 
 def verdicts(report: ComparisonReport) -> list[str]:

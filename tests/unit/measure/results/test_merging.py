@@ -148,6 +148,15 @@ def test_systems_of_one_file_are_never_one_system() -> None:
     assert row.pairing == "samples"
 
 
+def test_systems_that_nobody_named_apart_are_not_one_either() -> None:
+    twins = measurement(system(rows(launches=2)), system(rows(launches=2, seed=1), (2, 3)))
+
+    merged = merge([twins, *days(2)[1:]])
+
+    assert [each.label for each in merged.systems] == ["lenet #1", "lenet #2"]
+    assert [len(launches) for launches in samples_of(merged)] == [6, 2]
+
+
 def test_pairs_are_kept_only_where_all_have_them() -> None:
     whole = pair(launches=6)
     part = measurement(replace(whole.systems[0], metrics=(metric(rows(launches=6, seed=4)),)), day=2, pairing="samples")

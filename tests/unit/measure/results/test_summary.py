@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from deep500.core.errors import MeasurementError
@@ -28,7 +28,13 @@ from tests.unit.measure.results.support import P99, metric, rows, system
 ROWS = st.lists(st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=9).map(tuple), min_size=1, max_size=12)
 
 
+# Interpolation, which numpy.quantile does, gives another last digit.
+PAIR = (0.23038056131584508, 1.0595358274076372)
+
+
 @given(ROWS)
+@example([PAIR])
+@example([(value,) for value in PAIR * 3])
 def test_estimate_is_the_median_of_medians_to_the_last_digit(samples: list[tuple[float, ...]]) -> None:
     found = summarise(metric(samples))
 
