@@ -24,6 +24,17 @@ from .datasets.dataset import Dataset
 from .datasets.loading import load_dataset
 from .datasets.numpy_dataset import NumpyDataset
 from .measure.metric import TestMetric
+from .measure.metrics.achieved_flops import AchievedFlops
+from .measure.metrics.diff_heatmap import DiffHeatmap
+from .measure.metrics.energy import Energy
+from .measure.metrics.flops import FLOPs
+from .measure.metrics.l1_error import L1Error
+from .measure.metrics.l2_error import L2Error
+from .measure.metrics.max_error import MaxError
+from .measure.metrics.peak_memory import PeakMemory
+from .measure.metrics.relative_error import RelativeError
+from .measure.metrics.throughput import Throughput
+from .measure.metrics.var_heatmap import VarHeatmap
 from .measure.metrics.wallclock_time import WallclockTime
 from .networks.creation import create_model
 from .networks.executor_event import ExecutorEvent
@@ -45,20 +56,27 @@ from .training.trainer import Trainer
 from .training.training_event import OptimizerEvent, RunnerEvent, SamplerEvent, StopTraining, TrainingEvent
 
 __all__ = [
+    "AchievedFlops",
     "AdamOptimizer",
     "CPUDevice",
     "Dataset",
     "DatasetError",
     "Deep500Error",
     "DeviceError",
+    "DiffHeatmap",
+    "Energy",
     "Event",
     "ExecutorEvent",
+    "FLOPs",
     "GPUDevice",
     "GradientDescent",
     "GraphExecutor",
     "InvalidInputError",
     "InvalidNetworkError",
+    "L1Error",
+    "L2Error",
     "Loss",
+    "MaxError",
     "MissingDependencyError",
     "MomentumOptimizer",
     "Network",
@@ -67,9 +85,11 @@ __all__ = [
     "Optimizer",
     "OptimizerEvent",
     "OrderedSampler",
+    "PeakMemory",
     "PluginError",
     "RecipeError",
     "Registry",
+    "RelativeError",
     "RunnerEvent",
     "Sampler",
     "SamplerEvent",
@@ -79,6 +99,7 @@ __all__ = [
     "TestAccuracy",
     "TestMetric",
     "ThreeStepOptimizer",
+    "Throughput",
     "Trainer",
     "TrainingAccuracy",
     "TrainingError",
@@ -87,6 +108,7 @@ __all__ = [
     "UnknownNameError",
     "UnsupportedOperatorError",
     "UpdateRuleOptimizer",
+    "VarHeatmap",
     "WallclockTime",
     "__version__",
     "core",

@@ -1,4 +1,21 @@
-"""How far a result may be from the exact one, from its dtype and the length of its reductions."""
+r"""How far a result may be from the exact one, from its dtype and the length of its reductions.
+
+A sum of :math:`n` products whose terms' sizes add up to :math:`s = \sum |x_i y_i|` is computed with an error of at most
+:math:`\gamma s`, in any order, where with the unit roundoff :math:`u` of the accumulator :math:`\gamma` is the smaller
+of
+
+.. math:: \gamma_n = \frac{n u}{1 - n u}, \qquad
+          \tilde\gamma_n(\lambda) = \exp\!\left(\lambda \sqrt n u + \frac{n u^2}{1 - u}\right) - 1
+          \approx \lambda \sqrt n u.
+
+The first, deterministic, always holds. The second, probabilistic, is the smaller one from :math:`n = 16` on, with
+:math:`\lambda = 4` (:data:`CONFIDENCE_FACTOR`); it takes rounding errors as independent and of mean 0. They are not
+where thousands of equal terms are added one after another, each with the same error: there ask for the ``guaranteed``
+one.
+
+Source: N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed. 2002, sections 3.1 and 3.6;
+N. J. Higham, T. Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41(5), 2019.
+"""
 
 from __future__ import annotations
 
@@ -95,28 +112,12 @@ def tolerance(
 ) -> Tolerance:
     r"""Return how far a sum of products may be from the exact one.
 
-    A sum of :math:`n` products whose terms' sizes add up to :math:`s = \sum |x_i y_i|` is computed with an error of at
-    most :math:`\gamma s`, in any order, where with the unit roundoff :math:`u` of the accumulator :math:`\gamma` is the
-    smaller of
-
-    .. math:: \gamma_n = \frac{n u}{1 - n u}, \qquad
-              \tilde\gamma_n(\lambda) = \exp\!\left(\lambda \sqrt n u + \frac{n u^2}{1 - u}\right) - 1
-              \approx \lambda \sqrt n u.
-
-    The first, deterministic, always holds. The second, probabilistic, is the smaller one from :math:`n = 16` on, with
-    :math:`\lambda = 4` (:data:`CONFIDENCE_FACTOR`); it takes rounding errors as independent and of mean 0. They are not
-    where thousands of equal terms are added one after another, each with the same error: there ask for the
-    ``guaranteed`` one. ``bound`` tells which of both it is. When the result has a narrower dtype than the accumulator,
-    one rounding to it is added.
-
-    ``relative`` is :math:`\gamma` and ``absolute`` is :math:`\gamma s` plus half the smallest number for each rounding
+    ``relative`` is :math:`\gamma`, the smaller of the deterministic :math:`\gamma_n` and the probabilistic
+    :math:`\tilde\gamma_n(4)` (see above, and ``bound`` for which); where the result is narrower than the accumulator,
+    one rounding to it is added. ``absolute`` is :math:`\gamma s` plus half the smallest number for each rounding
     (underflow), so that a result near 0 of large terms may be as wrong as the terms' size makes it. Both together are
-    at most twice what is needed.
-
-    For a complex dtype each part is a reduction of :math:`2 n`, and the modulus at most :math:`\sqrt 2` times a part.
-
-    Source: N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed. 2002, sections 3.1 and 3.6;
-    N. J. Higham, T. Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41(5), 2019.
+    at most twice what is needed. For a complex dtype each part is a reduction of :math:`2 n`, and the modulus at most
+    :math:`\sqrt 2` times a part.
 
     Args:
         dtype: Dtype of the result, those of ``ml_dtypes`` included; integers are exact.
@@ -136,9 +137,7 @@ def tolerance(
         >>> tolerance("float32", 15).bound, tolerance("float32", 16).bound, tolerance("int64", 9).bound
         ('deterministic', 'probabilistic', 'exact')
     """
-    length = _checked_length(reduction_length)
-    if not _is_number(scale) or not 0 <= scale < math.inf:
-        raise InvalidInputError(f"The scale is {shown(scale)}; accepted are finite numbers from 0.")
+    length, scale = _checked_length(reduction_length), _checked_scale(scale)
     result = numpy_dtype(dtype)
     if is_integer(result):
         return Tolerance(0.0, 0.0, "exact")
@@ -243,6 +242,12 @@ def _checked_length(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise InvalidInputError(f"The reduction length is {shown(value)}; accepted are whole numbers from 1.")
     return int(value)
+
+
+def _checked_scale(value: Any) -> float:
+    if not _is_number(value) or not 0 <= value < math.inf:
+        raise InvalidInputError(f"The scale is {shown(value)}; accepted are finite numbers from 0.")
+    return float(value)
 
 
 def _is_number(value: Any) -> bool:

@@ -37,6 +37,9 @@ MOST_PANELS = 12
 #: A logarithmic scale ends so many times below its largest value; what is less is drawn as "less", like 0.
 _LOG_RANGE = 1e16
 
+#: Matplotlib computes with what is drawn, so less is drawn as 0 and more as this; a title has the value itself.
+_LEAST_DRAWN, _MOST_DRAWN = 1e-270, 1e290
+
 _COLUMNS = 3
 _LONGEST_NAME = 40
 _RESOLUTION = 120
@@ -220,7 +223,10 @@ def _scale(values: NDArray[np.float64], log_scale: bool) -> tuple[NDArray[np.flo
     """Return the cells as they are drawn, their norm, and at which ends the colour bar goes on."""
     from matplotlib.colors import LogNorm, Normalize
 
-    cells = np.ma.masked_invalid(values)
+    finite = np.isfinite(values)
+    values = np.where(finite, np.minimum(values, _MOST_DRAWN), values)
+    values = np.where(values < _LEAST_DRAWN, 0.0, values)
+    cells = np.ma.masked_array(values, ~finite)
     most = float(cells.max()) if cells.count() else 0.0
     if not log_scale or most == 0:
         return cells, Normalize(0.0, most or 1.0), "neither"
@@ -228,7 +234,7 @@ def _scale(values: NDArray[np.float64], log_scale: bool) -> tuple[NDArray[np.flo
     least = max(float(positive.min()), most / _LOG_RANGE)
     least = least if least < most else most / 10
     # What is 0 has no logarithm and would look like NaN, so it is drawn as a little less than the scale shows.
-    return np.ma.masked_invalid(np.where(values < least, least / 2, values)), LogNorm(least, most), "min"
+    return np.ma.masked_array(np.where(values < least, least / 2, values), ~finite), LogNorm(least, most), "min"
 
 
 def _badness(values: NDArray[np.float64]) -> float:

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+import numpy as np
+
 from deep500._version import __version__
 from deep500.core.errors import MeasurementError
 from deep500.core.texts import escaped
@@ -34,9 +36,10 @@ def compare(
     """Compare systems with the first of them, the base.
 
     A ratio is taken over the values of process launches, one number each: pair by pair where both systems come from one
-    measurement that interleaved them, else side by side. With fewer than 6 launches of either there is no interval, and
-    the verdict is undecided. Of several systems, "faster" and "slower" are said only after Holm's correction, and
-    "equivalent" at the confidence that Bonferroni asks for.
+    measurement that interleaved them (the median ratio of their rounds, where they shared processes), else side by
+    side. With fewer than 6 launches of either there is no interval, and the verdict is undecided. Of several systems,
+    "faster" and "slower" are said only after Holm's correction, and "equivalent" at the confidence that Bonferroni asks
+    for.
 
     Source: T. Hoefler, R. Belli, "Scientific Benchmarking of Parallel Computing Systems", SC15, rules 1, 5 and 7.
 
@@ -54,8 +57,7 @@ def compare(
     """
     found = _resolved(entries, sources)
     _check_separate(found)
-    metric = metric_of(found[0].system, metric).name
-    _check_kind(metric_of(found[0].system, metric))
+    metric = _checked_kind(metric_of(found[0].system, metric)).name
     warnings = list(_warnings(found))
     margin = _declared_margin(found, warnings) if margin is None else margin
     if margin is not None and not (isinstance(margin, (int, float)) and 0 < margin < math.inf):
@@ -182,9 +184,9 @@ def _check_separate(entries: list[_Entry]) -> None:
                 )
 
 
-def _check_kind(metric: MetricSamples) -> None:
+def _checked_kind(metric: MetricSamples) -> MetricSamples:
     if metric.kind in (MetricKind.COST, MetricKind.RATE):
-        return
+        return metric
     reason = (
         "a ratio of ratios has no base" if metric.kind is MetricKind.RATIO else "scores have a difference, not a ratio"
     )
@@ -283,13 +285,31 @@ def _pairing(base: _Side, side: _Side) -> Pairing:
 
 def _compared(base: _Side, side: _Side, pairing: Pairing, confidence: float, margin: float | None) -> Comparison:
     compare_two = unpaired_log_ratio if pairing == "none" else paired_log_ratio
+    values = side.summary.launch_values
+    if pairing == "samples" and base.entry.measurement.design.statistic.quantile == 0.5:
+        values = _values_of_rounds(base, side)
     return compare_two(
-        side.summary.launch_values,
+        values,
         base.summary.launch_values,
         confidence,
         margin=margin,
         direction=side.summary.direction,
     )
+
+
+def _values_of_rounds(base: _Side, side: _Side) -> tuple[float, ...]:
+    r"""Return the value of each launch by its rounds, :math:`b_i \exp(\mathrm{med}_j \log(a_{ij} / b_{ij}))`.
+
+    What disturbs a launch for a while disturbs both samples of a round, so that their ratio tells more than the ratio
+    of the two medians. In launches beside other load, these ratios spread over a third as much.
+    """
+    tables = [each.entry.system.metric(each.metric).rows for each in (side, base)]
+    values = list(side.summary.launch_values)
+    for index, (row, base_row) in enumerate(zip(*tables)):
+        if len(row) == len(base_row) and min(*row, *base_row) > 0:
+            ratio = float(np.exp(np.median(np.log(row) - np.log(base_row))))
+            values[index] = base.summary.launch_values[index] * ratio
+    return tuple(values)
 
 
 def _adjusted(comparisons: list[Comparison]) -> list[float]:

@@ -13,6 +13,7 @@ from deep500._version import __version__
 from deep500.core.errors import MeasurementError
 from deep500.core.random import check_seed, random_stream
 from deep500.measure.environment.record import record_environment
+from deep500.measure.results.compatibility import check_comparable
 from deep500.measure.results.document import PAIRINGS, Design, Measurement, Pairing, ProcessRecord, Statistic, System
 from deep500.measure.results.summary import check_statistic
 from deep500.measure.sampling.launch import Launch, joined, run_launch
@@ -114,6 +115,8 @@ class _Run:
                 peaks = peaks_of(self.systems(), self.plan.threads)
                 self.environment = {**self.environment, "peaks": peaks}
             result = self.result(number + 1)
+            for system in result.systems[1:] if not number else ():  # before more time goes into it
+                check_comparable((result, result.systems[0]), (result, system))
             on_launch(result)
         return result
 

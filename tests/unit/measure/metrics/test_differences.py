@@ -93,6 +93,14 @@ def test_large_neighbours_differ_by_one() -> None:
     assert signed_difference(np.array([-1], np.int64), np.array([2**64 - 1], np.uint64)).tolist() == [-(2.0**64)]
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="longdouble is no more precise than float64 here")
+def test_what_a_double_does_not_hold_is_subtracted_in_longdouble() -> None:
+    assert signed_difference(np.array([2**53 + 1]), np.array([2.0**53])).tolist() == [1.0]
+    assert signed_difference(np.array([2.0**63]), np.array([2**63 - 1], np.uint64)).tolist() == [1.0]
+    longer = np.array([1], np.longdouble) + np.longdouble(2) ** -60
+    assert signed_difference(longer, np.array([1.0])).tolist() == [2.0**-60]
+
+
 def test_arrays_of_other_shapes_have_no_difference() -> None:
     with pytest.raises(MeasurementError, match=r"\(3,\) and \(3, 1\)"):
         signed_difference(np.zeros(3), np.zeros((3, 1)))

@@ -395,3 +395,30 @@ def test_a_system_against_itself_is_seldom_found_to_differ() -> None:
         found += verdicts(compare(all_of(both))) != ["undecided"]
 
     assert found <= 18  # 5 % of 200 and two and a half standard deviations
+
+
+def test_what_disturbs_both_samples_of_a_round_does_not_hide_a_difference() -> None:
+    """Half of the rounds run at a third of the speed, so that the medians are the slowest of the fast ones."""
+    random = np.random.default_rng(5)
+    base, other = [], []
+    for _ in range(8):
+        speed = np.where(random.permutation(61) < 31, 1.0, 3.0)
+        base.append(tuple(map(float, speed * np.exp(0.02 * random.standard_normal(61)))))
+        other.append(tuple(map(float, 1.03 * speed * np.exp(0.02 * random.standard_normal(61)))))
+    systems = (system(base, label="base"), system(other, label="other"))
+
+    (rounds,) = compare(all_of(measurement(*systems, pairing="samples"))).rows
+    (launches,) = compare(all_of(measurement(*systems, pairing="launches"))).rows
+
+    assert rounds.verdict is Verdict.SLOWER
+    assert rounds.ratio == pytest.approx(1.03, abs=0.005)
+    assert rounds.interval.high - rounds.interval.low < 0.5 * (launches.interval.high - launches.interval.low)
+
+
+def test_rounds_without_a_ratio_leave_the_launch_medians() -> None:
+    base = [(0.0, 1.0, 1.0)] * 6
+    systems = (system(base, label="base"), system([(2.0, 2.0, 2.0)] * 6, label="other"))
+
+    (row,) = compare(all_of(measurement(*systems, pairing="samples"))).rows
+
+    assert row.ratio == 2.0

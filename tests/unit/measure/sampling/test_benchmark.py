@@ -53,7 +53,7 @@ def test_text_is_measured_in_fresh_processes() -> None:
 
 
 def test_several_share_processes() -> None:
-    found = bench(f"{HERE}:quick", f"{HERE}:Described", launches=2, plan=QUICK)
+    found = bench(f"{HERE}:Described", f"{HERE}:Described,seconds=0.0002", launches=2, plan=QUICK)
 
     assert found.design.pairing == "samples"
     assert len(found.processes) == 2
@@ -146,6 +146,16 @@ def test_strict_refuses_before_anything_runs(monkeypatch: pytest.MonkeyPatch) ->
 def test_contradictions_are_refused(workloads: list[Any], settings: dict[str, Any], message: str) -> None:
     with pytest.raises(MeasurementError, match=message):
         bench(*workloads, **settings)
+
+
+def test_workloads_that_do_not_do_the_same_are_refused_after_the_first_launch() -> None:
+    class Other(Described):
+        @property
+        def identity(self) -> dict[str, Any]:
+            return {"problem": "another"}
+
+    with pytest.raises(MeasurementError, match="workload"):
+        bench(Described(), Other(), plan=QUICK, on_launch=lambda result: pytest.fail("it went on"))
 
 
 def test_quantile_gets_the_samples_that_it_needs() -> None:
