@@ -158,6 +158,15 @@ def test_workloads_that_do_not_do_the_same_are_refused_after_the_first_launch() 
         bench(Described(), Other(), plan=QUICK, on_launch=lambda result: pytest.fail("it went on"))
 
 
+def test_functions_that_are_named_together_are_alternatives() -> None:
+    def other() -> int:
+        return 2000 * 1999 // 2
+
+    found = bench(quick, other, plan=QUICK)
+
+    assert [system.spec.rpartition(".")[2] for system in found.systems] == ["workloads:quick", "other"]
+
+
 def test_quantile_gets_the_samples_that_it_needs() -> None:
     found = bench(quick, plan=QUICK, statistic=Statistic("quantile", 0.95))
 
