@@ -1,1 +1,1 @@
-"""Native operators: the headers that an operator's author includes, and the sources of the operators that come along."""
+"""Native operators: the headers that an operator's author includes, and the sources of operators that come along."""

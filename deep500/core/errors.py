@@ -8,9 +8,10 @@ is accepted, and what to do. Errors that stand for a well-known Python error der
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 __all__ = [
+    "CompileError",
     "DatasetError",
     "Deep500Error",
     "DeviceError",
@@ -43,6 +44,21 @@ class InvalidInputError(Deep500Error, ValueError):
 
 class OperatorError(Deep500Error, ValueError):
     """An operator was given attributes or inputs that its specification forbids."""
+
+
+class CompileError(Deep500Error, RuntimeError):
+    """The C++ or CUDA sources of an operator cannot be compiled.
+
+    Attributes:
+        command: The command that failed; empty where none was run.
+        output: All that the compiler said.
+    """
+
+    def __init__(self, message: str, command: Sequence[str] = (), output: str = "") -> None:
+        """Keep the message, the command and the compiler's output."""
+        super().__init__(message)
+        self.command = tuple(command)
+        self.output = output
 
 
 class UnsupportedOperatorError(Deep500Error, NotImplementedError):

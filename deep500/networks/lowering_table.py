@@ -34,7 +34,7 @@ class LoweringTable:
         """Return a decorator that registers a lowering.
 
         Args:
-            op_type: The operator's name.
+            op_type: The operator's name; ``"*"`` for all of the domain that have none of their own.
             since: First opset version whose form of the operator the lowering understands; later versions up to the
                 next registered one are included.
             domain: The operator's domain.
@@ -56,7 +56,7 @@ class LoweringTable:
             UnsupportedOperatorError: There is none.
         """
         self._import_all()
-        versions = self._table.get((node.domain, node.op_type), {})
+        versions = self._table.get((node.domain, node.op_type)) or self._table.get((node.domain, "*"), {})
         fitting = [version for version in versions if version <= node.version]
         if fitting:
             return versions[max(fitting)]
@@ -67,9 +67,9 @@ class LoweringTable:
         )
 
     def operators(self) -> list[tuple[str, str, int]]:
-        """Return domain, name and first version of every lowering, sorted."""
+        """Return domain, name and first version of every lowering of one operator, sorted."""
         self._import_all()
-        return sorted((domain, name, since) for (domain, name), v in self._table.items() for since in v)
+        return sorted((domain, name, since) for (domain, name), v in self._table.items() for since in v if name != "*")
 
     def _import_all(self) -> None:
         if self._complete:

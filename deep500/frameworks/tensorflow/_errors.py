@@ -13,10 +13,44 @@ from deep500.core.errors import (
     DeviceError,
     InvalidInputError,
     InvalidNetworkError,
+    OperatorError,
     UnsupportedOperatorError,
 )
 
-__all__ = ["explain_run", "explain_trace", "reason"]
+__all__ = ["explain_run", "explain_trace", "operator_error", "reason", "traced_errors"]
+
+#: What a custom operator says, from its name to what TensorFlow adds: where it happened, or Python's traceback.
+_OPERATOR_MESSAGE = re.compile(r"Deep500 operator '.*?(?=\s*(?:\[Op:|\[\[|\]\s|Traceback \(most|$))", re.DOTALL)
+
+
+class TracedOperatorError(OperatorError):
+    """An operator cannot be added to the graph that is being traced."""
+
+    # AutoGraph, through which errors of traced functions pass, keeps only types that have this constructor.
+    __init__ = Exception.__init__
+
+
+@contextlib.contextmanager
+def traced_errors() -> Iterator[None]:
+    """Let errors of operators keep their type on their way out of a ``tf.function``.
+
+    Raises:
+        OperatorError: What was raised.
+    """
+    try:
+        yield
+    except OperatorError as error:
+        if tf.executing_eagerly():
+            raise
+        raise TracedOperatorError(str(error)) from error
+
+
+def operator_error(name: str, error: tf.errors.OpError) -> Deep500Error:
+    """Return what TensorFlow raised when a custom operator was called as an error of Deep500."""
+    if isinstance(error, tf.errors.ResourceExhaustedError):
+        return DeviceError(f"The device has not enough memory for the operator {name!r}: {reason(error)}")
+    said = _OPERATOR_MESSAGE.search(str(error.message))
+    return OperatorError(" ".join(said[0].split()) if said else f"TensorFlow cannot run {name!r}: {reason(error)}")
 
 
 @contextlib.contextmanager
@@ -26,12 +60,15 @@ def explain_run(network: str) -> Iterator[None]:
     Raises:
         DeviceError: The device has not enough memory, or failed.
         InvalidInputError: An operation refuses its inputs.
+        OperatorError: A custom operator failed.
         UnsupportedOperatorError: There is no kernel for an operation, its dtypes and the device.
     """
     try:
         yield
     except tf.errors.OpError as error:
         why = reason(error)
+        if _OPERATOR_MESSAGE.search(str(error.message)):
+            raise operator_error(network, error) from error
         unknown = isinstance(error, (tf.errors.UnimplementedError, tf.errors.NotFoundError))
         if unknown or "No OpKernel was registered" in why:
             raise UnsupportedOperatorError(f"TensorFlow has no kernel to run {network!r}: {why}") from error

@@ -9,6 +9,7 @@ import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
 from deep500.core.errors import InvalidNetworkError
+from deep500.networks.custom_node import infer_custom_nodes
 from deep500.networks.tensor_roles import ROLE_KEY, TensorRole
 
 __all__ = ["IR_VERSION", "OPSET_VERSION", "normalise_model"]
@@ -47,6 +48,9 @@ def normalise_model(proto: onnx.ModelProto, origin: str = "The model") -> ir.Mod
             passes.ShapeInferencePass(strict_mode=False),
         ):
             model = step(model).model
+        # What ONNX does not know of custom operators they say themselves, and more may follow from it.
+        while infer_custom_nodes(model.graph):
+            model = passes.ShapeInferencePass(strict_mode=False)(model).model
     except InvalidNetworkError:
         raise
     except Exception as error:

@@ -1,5 +1,5 @@
-/* The border between an operator's shared library and whoever calls it: plain C, no dependency, layouts that do not change
- * within one version.
+/* The border between an operator's shared library and whoever calls it: plain C, no dependency, layouts that do not
+ * change within one version.
  *
  * A library of an operator NAME exports
  *
@@ -8,7 +8,8 @@
  *   int32_t d5_NAME_backward(const d5_call*);    only of a differentiable operator
  *   int32_t d5_NAME_second(const d5_call*);      only where the backward can be differentiated once more
  *
- * No exception crosses the border. The caller allocates everything, the outputs as well, and nothing is kept after a call. */
+ * No exception crosses the border. The caller allocates everything, the outputs as well, and nothing is kept after a
+ * call. */
 #ifndef DEEP500_ABI_H
 #define DEEP500_ABI_H
 
@@ -62,28 +63,29 @@ typedef enum {
 typedef struct {
     const char* name;
     int32_t kind;
-    int32_t count;        /* number of values; 1 for a single one, the length in bytes for a string */
+    int32_t count; /* number of values; 1 for a single one, the length in bytes for a string */
     const int64_t* ints;
     const double* floats;
-    const char* string;   /* ends with a zero byte */
+    const char* string; /* ends with a zero byte */
 } d5_attribute;
 
 typedef struct {
-    int32_t abi_version;  /* DEEP500_ABI_VERSION of the caller */
-    int32_t device_type;  /* where all tensors lie */
+    int32_t abi_version; /* DEEP500_ABI_VERSION of the caller */
+    int32_t device_type; /* where all tensors lie */
     int32_t input_count;
     int32_t output_count;
     int32_t attribute_count;
-    int32_t reserved;     /* 0 */
-    /* forward: the inputs. backward: the gradients by the outputs, then the forward's inputs, then its outputs; absent where
-     * nobody knows them. second: the gradients by the backward's outputs, then all that the backward was given. */
+    int32_t reserved; /* 0 */
+    /* forward: the inputs. backward: the gradients by the outputs, then the forward's inputs, then its outputs; absent
+     * where nobody knows them. second: the gradients by the backward's outputs, then all that the backward was given.
+     */
     const d5_tensor* inputs;
-    /* forward: the outputs. backward: the gradients by the inputs. second: those by all that the backward was given. Absent
-     * where nobody asks. Row-major without gaps, not initialised. */
+    /* forward: the outputs. backward: the gradients by the inputs. second: those by all that the backward was given.
+     * Absent where nobody asks. Row-major without gaps, not initialised. */
     d5_tensor* outputs;
     const d5_attribute* attributes;
-    void* stream;         /* cudaStream_t; NULL on the CPU */
-    char* error;          /* where the message of a failure goes, ended by a zero byte */
+    void* stream; /* cudaStream_t; NULL on the CPU */
+    char* error;  /* where the message of a failure goes, ended by a zero byte */
     uint64_t error_size_bytes;
 } d5_call;
 

@@ -89,3 +89,15 @@ def test_files_are_imported_when_the_first_operator_is_looked_up(table: Lowering
     assert table.find(node("Gemm", 23)) == "gemm"
     register(table, 3)
     assert table.operators() == [("", "Gemm", 11), ("", "Op", 3)]
+
+
+def test_lowering_of_all_of_a_domain(table: LoweringTable) -> None:
+    table.register("*", since=2, domain="own")("any")  # type: ignore[type-var]
+    table.register("Op", since=1, domain="own")("op")  # type: ignore[type-var]
+
+    assert table.find(node("Other", 2, "own")) == "any"
+    assert table.find(node("Op", 2, "own")) == "op"
+    for version, domain in ((1, "own"), (2, "")):
+        with pytest.raises(UnsupportedOperatorError, match="no lowering"):
+            table.find(node("Other", version, domain))
+    assert ("own", "*", 2) not in table.operators()

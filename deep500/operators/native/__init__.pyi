@@ -1,0 +1,4 @@
+from .build import compile_library
+from .library import LibraryDescription, NativeLibrary
+
+__all__ = ["LibraryDescription", "NativeLibrary", "compile_library"]
