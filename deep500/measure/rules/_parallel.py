@@ -20,7 +20,8 @@ def ranks_of(system: SystemView) -> float:
 
 def is_on_accelerator(system: SystemView) -> bool:
     """Whether a system ran on another device than the CPU."""
-    device = text_of(system.setting("device")) or text_of(system.spec.rpartition("@")[2].partition(":")[2]) or "cpu"
+    _, at, place = system.spec.rpartition("@")  # a callable is package.module:function, which names no device
+    device = text_of(system.setting("device")) or (text_of(place.partition(":")[2]) if at else None) or "cpu"
     return not device.lower().startswith("cpu")
 
 
