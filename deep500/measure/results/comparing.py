@@ -63,6 +63,7 @@ def compare(
     if margin is not None and not (isinstance(margin, (int, float)) and 0 < margin < math.inf):
         raise MeasurementError(f"A margin is a positive relative difference, such as 0.01; it is {margin!r}.")
     statistic = replace(found[0].measurement.design.statistic, confidence=confidence)
+    _check_confidence(confidence)
     check_statistic(statistic)
     base = found[0]
     factors = [
@@ -195,6 +196,12 @@ def _checked_kind(metric: MetricSamples) -> MetricSamples:
     )
 
 
+def _check_confidence(confidence: float) -> None:
+    # Below, the two one-sided tests of a margin would have their ends the wrong way round.
+    if confidence <= 0.5:
+        raise MeasurementError(f"The confidence is {confidence!r}; accepted are numbers above 0.5, such as 0.95.")
+
+
 def _check_positive(sides: list[_Side]) -> None:
     for side in sides:
         if min(side.summary.launch_values) <= 0:
@@ -260,6 +267,9 @@ def _rows(
             family = 1 - (1 - confidence) / len(tested)
             is_equivalent = margin is not None and _is_equivalent(base, side, pairing, family, margin)
             verdict, note = _verdict(comparison, p_holm, is_equivalent, (len(tested), confidence))
+            if pairing == "samples" and _contradicts_medians(comparison, base, side, confidence):
+                verdict = Verdict.UNDECIDED
+                note = "the rounds and the medians of the launches disagree: the samples of a round are not alike"
             row = replace(
                 row,
                 ratio=comparison.ratio.estimate,
@@ -310,6 +320,15 @@ def _values_of_rounds(base: _Side, side: _Side) -> tuple[float, ...]:
             ratio = float(np.exp(np.median(np.log(row) - np.log(base_row))))
             values[index] = base.summary.launch_values[index] * ratio
     return tuple(values)
+
+
+def _contradicts_medians(rounds: Comparison, base: _Side, side: _Side, confidence: float) -> bool:
+    """Whether the interval of the rounds' ratios and that of the launch medians have nothing in common.
+
+    A median of ratios is not the ratio of the medians where the times go up and down, each system at another round.
+    """
+    medians = paired_log_ratio(side.summary.launch_values, base.summary.launch_values, confidence).ratio
+    return rounds.ratio.low > medians.high or rounds.ratio.high < medians.low
 
 
 def _adjusted(comparisons: list[Comparison]) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -19,6 +20,9 @@ from deep500.measure.sampling.plan import SamplingPlan
 from deep500.measure.sampling.sampler import Tell
 
 __all__ = ["launch_process"]
+
+#: How long a process that has answered may take to end, in seconds.
+_PATIENCE_S = 5
 
 #: How much of what a process wrote before it failed is told, in characters.
 _LAST_WORDS = 2000
@@ -61,7 +65,8 @@ def launch_process(
         )
         try:
             answer = _converse(process, request, tell)
-            process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # a thread of the workload may never end; it is ended
+                process.wait(timeout=_PATIENCE_S)
         finally:
             _end(process)
         if answer is None:
@@ -112,6 +117,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             _signal_group(process.pid, signal.SIGKILL)
             process.wait()
+    _signal_group(process.pid, signal.SIGKILL)  # what the workload started and left behind
 
 
 def _signal_group(leader: int, number: int) -> None:

@@ -24,8 +24,14 @@ def main() -> int:
     """Serve one request."""
     messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    request = json.loads(sys.stdin.buffer.readline())
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # Read without Python's stream: a thread that waits in it holds its lock, on which each forked child would hang, and
+    # on which the interpreter's end would abort. The workload finds nothing on its standard input.
+    source = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    request = json.loads(_line(source))
+    threading.Thread(target=_end_with_parent, args=(source,), daemon=True).start()
     try:
         answer = {"launch": _measure(request, messages)}
     except Exception as error:  # noqa: BLE001 - whatever it is, the parent tells it
@@ -74,12 +80,22 @@ def _send(messages: TextIO, message: dict[str, Any]) -> None:
     messages.flush()
 
 
-def _end_with_parent() -> None:
-    """Wait for the end of the standard input, which is the end of the parent, and leave at once.
+def _line(source: int) -> bytes:
+    line = b""
+    while not line.endswith(b"\n"):
+        part = os.read(source, 65536)
+        if not part:
+            os._exit(_ORPHANED)
+        line += part
+    return line
+
+
+def _end_with_parent(source: int) -> None:
+    """Wait for the end of what the parent sends, which is the end of the parent, and leave at once.
 
     The thread sleeps in the system and takes no time from the samples.
     """
-    while sys.stdin.buffer.read(4096):
+    while os.read(source, 4096):
         continue
     os._exit(_ORPHANED)
 

@@ -422,3 +422,21 @@ def test_rounds_without_a_ratio_leave_the_launch_medians() -> None:
     (row,) = compare(all_of(measurement(*systems, pairing="samples"))).rows
 
     assert row.ratio == 2.0
+
+
+def test_rounds_that_contradict_the_medians_decide_nothing() -> None:
+    """The same times in another order: a median ratio of 1.5 between systems of equal medians."""
+    one = [tuple(float(1 + i % 3) * (1 + 0.001 * k) for i in range(61)) for k in range(8)]
+    other = [tuple(float(1 + (i + 1) % 3) * (1 + 0.001 * k) for i in range(61)) for k in range(8)]
+    systems = (system(one, label="one"), system(other, label="other"))
+
+    (row,) = compare(all_of(measurement(*systems, pairing="samples"))).rows
+
+    assert row.verdict is Verdict.UNDECIDED
+    assert "disagree" in row.note
+
+
+@pytest.mark.parametrize("confidence", [0.1, 0.5])
+def test_confidence_of_a_half_or_less_is_refused(confidence: float) -> None:
+    with pytest.raises(MeasurementError, match=r"above 0\.5"):
+        compare(all_of(measurement(system(label="a"), system(label="b"))), confidence=confidence)

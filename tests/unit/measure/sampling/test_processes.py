@@ -55,6 +55,20 @@ def test_what_a_workload_prints_disturbs_nobody(capfd: pytest.CaptureFixture[str
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("name", ["fork_child", "ask", "leave_thread"])
+def test_workload_that_forks_asks_or_leaves_threads_is_measured(name: str) -> None:
+    plan = SamplingPlan(minimum_time_s=0.0, warm_up=1, calls_per_sample=1, time_limit_s=5.0)
+
+    assert len(launch(name, plan=plan).systems[0].metric().rows[0]) >= 10
+
+
+def test_nothing_that_a_workload_started_is_left() -> None:
+    launch("leave_child", plan=SamplingPlan(minimum_time_s=0.0, warm_up=1, calls_per_sample=1))
+
+    left = [p for p in psutil.process_iter(["cmdline", "status"]) if "98765" in (p.info["cmdline"] or [])]
+    assert not [p for p in left if p.info["status"] != psutil.STATUS_ZOMBIE]
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

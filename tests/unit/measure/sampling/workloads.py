@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -36,6 +39,24 @@ def die() -> None:
 
 def crash() -> None:
     os.kill(os.getpid(), 11)
+
+
+def fork_child() -> None:
+    child = multiprocessing.get_context("fork").Process(target=abs, args=(1,))
+    child.start()
+    child.join()
+
+
+def ask() -> None:
+    sys.stdin.read()
+
+
+def leave_child() -> None:
+    subprocess.Popen(["sleep", "98765"])
+
+
+def leave_thread() -> None:
+    threading.Thread(target=time.sleep, args=(600,)).start()
 
 
 def sleep_long() -> None:
