@@ -15,7 +15,7 @@ from deep500.core.errors import MeasurementError
 from deep500.core.texts import escaped
 from deep500.measure.metric import Direction, MetricKind
 from deep500.measure.results.compatibility import FactorDifference, check_comparable, metric_of
-from deep500.measure.results.document import Measurement, MetricSamples, Pairing, ProcessRecord, System
+from deep500.measure.results.document import Measurement, MetricSamples, Pairing, ProcessRecord, Statistic, System
 from deep500.measure.results.report import ComparedSystem, ComparisonReport, ComparisonRow, ManyCompared, Source
 from deep500.measure.results.summary import Summary, check_statistic, launches_needed, summarise
 from deep500.measure.statistics.comparison import Comparison, Verdict, paired_log_ratio, unpaired_log_ratio
@@ -63,8 +63,7 @@ def compare(
     if margin is not None and not (isinstance(margin, (int, float)) and 0 < margin < math.inf):
         raise MeasurementError(f"A margin is a positive relative difference, such as 0.01; it is {margin!r}.")
     statistic = replace(found[0].measurement.design.statistic, confidence=confidence)
-    _check_confidence(confidence)
-    check_statistic(statistic)
+    _check_statistic(statistic)
     base = found[0]
     factors = [
         check_comparable(
@@ -196,10 +195,11 @@ def _checked_kind(metric: MetricSamples) -> MetricSamples:
     )
 
 
-def _check_confidence(confidence: float) -> None:
+def _check_statistic(statistic: Statistic) -> None:
+    check_statistic(statistic)
     # Below, the two one-sided tests of a margin would have their ends the wrong way round.
-    if confidence <= 0.5:
-        raise MeasurementError(f"The confidence is {confidence!r}; accepted are numbers above 0.5, such as 0.95.")
+    if statistic.confidence <= 0.5:
+        raise MeasurementError(f"The confidence is {statistic.confidence!r}; accepted: above 0.5, such as 0.95.")
 
 
 def _check_positive(sides: list[_Side]) -> None:
