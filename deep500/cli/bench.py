@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deep500.cli.console import print_error
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -49,13 +51,16 @@ Launches = Annotated[int, typer.Option(metavar="N", help="Fresh processes; an in
 Precision = Annotated[
     float, typer.Option(metavar="SHARE", help="Stop when half the interval is this share of the median.")
 ]
-TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", help="Longest sampling in one process.")]
+TimeLimit = Annotated[
+    float, typer.Option(metavar="SECONDS", help="Longest sampling in one process; start and warm-up come on top.")
+]
 WarmUp = Annotated[int | None, typer.Option(metavar="N", help="Samples that do not count; by default it is found out.")]
 Threads = Annotated[int | None, typer.Option(metavar="N", help="Number of threads that libraries may use.")]
 Margin = Annotated[float | None, typer.Option(metavar="SHARE", help="Difference that does not matter, such as 0.01.")]
 Quantile = Annotated[float, typer.Option(metavar="Q", help="Quantile within each process, such as 0.95.")]
 Pairing = Annotated[
-    str | None, typer.Option(metavar="HOW", help="samples: run by run in the same processes; launches: in own ones.")
+    str | None,
+    typer.Option(metavar="HOW", help="With --against: samples (run by run in one process) or launches (in own ones)."),
 ]
 Labels = Annotated[
     list[str] | None, typer.Option("--label", metavar="NAME", help="Name of each workload, in their order.")
@@ -93,7 +98,7 @@ def bench_command(
     quiet: Quiet = False,
 ) -> int:
     """Measure how long something takes, in fresh processes, with intervals that can be defended."""
-    from deep500.core.files import check_writable
+    from deep500.core.files import check_separate, check_writable
     from deep500.measure.picture import check_picture, draw
     from deep500.measure.results.document import Statistic
 
@@ -110,6 +115,7 @@ def bench_command(
         "measure_peak": peak,
         "justification": because,
     }
+    check_separate({"result": output, "picture": picture})
     if output is not None:
         check_writable(output, "result")
     if picture is not None:
@@ -139,18 +145,24 @@ def _measure(workloads: Sequence[str], settings: dict[str, Any], output: str | N
     from deep500.measure.sampling.benchmark import bench
 
     latest: list[Measurement] = []
+    written: list[str] = []
 
     def keep(measurement: Measurement) -> None:
         latest[:] = [measurement]
         if output is not None:
             write_measurement(measurement, output)
+            written[:] = [output]
 
     try:
         with _Line(quiet) as line:
             bench(*workloads, **settings, on_progress=line.tell, on_launch=keep)
+    except KeyboardInterrupt:
+        if not latest:
+            print_error("interrupted before the first launch had ended, so nothing was measured.")
+        raise
     finally:
         for measurement in latest:
-            show_measurement(measurement, output)
+            show_measurement(measurement, *written)
     return latest[0]
 
 

@@ -29,7 +29,7 @@ COMPARE_EXAMPLES = """\b
 Examples:
   deep500 compare pytorch.json tensorflow.json
   deep500 compare result.json --margin 0.01
-  deep500 compare old.json new.json --fail-if-slower && echo "no slower"
+  deep500 compare old.json new.json --margin 0.02 --fail-if-slower --fail-if-undecided && echo "no slower"
   deep500 compare a.json b.json c.json --output comparison.json --picture comparison.svg
 
 \b
@@ -39,7 +39,8 @@ better.
 
 \b
 Exit code:
-  0 compared, 1 a system is slower and --fail-if-slower was given,
+  0 compared, 1 a system is slower and --fail-if-slower was given, or undecided
+  and --fail-if-undecided,
   2 refused: the systems may not be compared, or a file is no result
 """
 
@@ -57,6 +58,9 @@ AllowUnknown = Annotated[
     bool, typer.Option("--allow-unknown", help="Compare where the data of one system only is known.")
 ]
 FailIfSlower = Annotated[bool, typer.Option("--fail-if-slower", help="Exit with code 1 if a system is slower.")]
+FailIfUndecided = Annotated[
+    bool, typer.Option("--fail-if-undecided", help="Exit with code 1 if of a system nothing was shown.")
+]
 
 
 def compare_command(
@@ -69,14 +73,16 @@ def compare_command(
     picture_kind: PictureKind = "violin",
     allow_unknown: AllowUnknown = False,
     fail_if_slower: FailIfSlower = False,
+    fail_if_undecided: FailIfUndecided = False,
 ) -> int:
     """Compare the systems of one or several result files with the first."""
-    from deep500.core.files import check_writable
+    from deep500.core.files import check_separate, check_writable
     from deep500.measure.picture import check_picture
     from deep500.measure.results.comparing import compare
     from deep500.measure.results.files import read_with_source, write_comparison
     from deep500.measure.statistics.comparison import Verdict
 
+    check_separate({"comparison": output, "picture": picture}, files)
     if output is not None:
         check_writable(output, "comparison")
     if picture is not None:
@@ -102,8 +108,8 @@ def compare_command(
         print(f"The comparison is in {shown_path(output)}")
     if picture is not None:
         _draw(report, entries, (picture_kind, picture), metric)
-    is_slower = any(row.verdict is Verdict.SLOWER for row in report.rows)
-    return FAILED if fail_if_slower and is_slower else PASSED
+    failing = {Verdict.SLOWER: fail_if_slower, Verdict.UNDECIDED: fail_if_undecided}
+    return FAILED if any(failing.get(row.verdict, False) for row in report.rows) else PASSED
 
 
 def show_report(report: ComparisonReport) -> None:

@@ -36,9 +36,11 @@ def export_command(
     ] = None,
 ) -> int:
     """Export a result file to the format of another tool."""
+    from deep500.core.files import check_separate
     from deep500.measure.export import export, exported
     from deep500.measure.results.files import read_measurement
 
+    check_separate({"export": output}, [result])
     measurement = read_measurement(result)
     if output is None:
         print(exported(measurement, form), end="")

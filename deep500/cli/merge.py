@@ -36,10 +36,11 @@ def merge_command(
     ] = False,
 ) -> int:
     """Merge result files of one workload into one."""
-    from deep500.core.files import check_writable
+    from deep500.core.files import check_separate, check_writable
     from deep500.measure.results.files import read_measurement, write_measurement
     from deep500.measure.results.merging import merge
 
+    check_separate({"measurement": output}, files)
     check_writable(output, "measurement")
     merged = merge([read_measurement(file) for file in files], allow_unknown=allow_unknown)
     write_measurement(merged, output)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from deep500.core.errors import FileWriteError
 from deep500.core.signals import signals_deferred
 from deep500.core.texts import shown_path
 
-__all__ = ["check_writable", "write_atomically"]
+__all__ = ["check_separate", "check_writable", "write_atomically"]
 
 
 def write_atomically(path: str | PathLike[str], content: str | bytes, what: str = "file") -> None:
@@ -61,6 +62,28 @@ def check_writable(path: str | PathLike[str], what: str = "file") -> None:
             os.unlink(temporary)
     except OSError as error:
         raise _refused(path, what, error) from error
+
+
+def check_separate(
+    outputs: Mapping[str, str | PathLike[str] | None], inputs: Iterable[str | PathLike[str]] = ()
+) -> None:
+    """Check that no output replaces another, or one of the files that are read.
+
+    Args:
+        outputs: Where each is written to, by what it is; ``None`` for what is not written.
+        inputs: The files that are read.
+
+    Raises:
+        FileWriteError: Two of them are one file.
+    """
+    taken = {os.path.realpath(path): f"{shown_path(path)}, which is read" for path in inputs}
+    for what, path in outputs.items():
+        if path is None:
+            continue
+        place = os.path.realpath(path)
+        if place in taken:
+            raise FileWriteError(f"The {what} cannot be written to {taken[place]}; name another file.")
+        taken[place] = f"{shown_path(path)}, where the {what} goes"
 
 
 def _refused(path: str | PathLike[str], what: str, error: OSError) -> FileWriteError:

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import io
-import os
-import warnings
 from os import PathLike
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from deep500.core.errors import MeasurementError, PluginError
+from deep500.core.errors import PluginError
 from deep500.core.files import check_writable, write_atomically
 from deep500.core.registry import Registry
-from deep500.core.texts import shown
+from deep500.measure.rendering import picture_format, rendered
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from deep500.measure.results.document import Measurement
 
-__all__ = ["FORMATS", "PICTURES", "check_picture", "draw"]
+__all__ = ["PICTURES", "check_picture", "draw"]
 
 #: The kinds of pictures, one file each in ``deep500/measure/pictures``: a function from a measurement, and the name of
 #: one of its metrics or ``None`` for the first, to a ``matplotlib.figure.Figure``.
 PICTURES = Registry("picture", "deep500.measure.pictures")
-
-#: What a file's name may end with, and what is left out of the file so that it is the same at another time.
-FORMATS: dict[str, dict[str, None]] = {".png": {"Software": None}, ".svg": {"Date": None, "Creator": None}}
-
-#: Dots per inch of a PNG.
-_RESOLUTION = 150
 
 
 def check_picture(kind: str, path: str | PathLike[str]) -> None:
@@ -39,7 +31,7 @@ def check_picture(kind: str, path: str | PathLike[str]) -> None:
         FileWriteError: The file cannot be written.
     """
     PICTURES.get(kind)
-    _format(path)
+    picture_format(path)
     check_writable(path, "picture")
 
 
@@ -61,31 +53,14 @@ def draw(measurement: Measurement, kind: str, path: str | PathLike[str], metric:
         FileWriteError: The file cannot be written.
     """
     picture = PICTURES.get(kind)
-    suffix = _format(path)
-    import matplotlib
-    import matplotlib.style
-    from matplotlib.figure import Figure
+    suffix = picture_format(path)
 
-    with (
-        matplotlib.style.context("default", after_reset=True),
-        # Names within an SVG would be random without a salt of their own.
-        matplotlib.rc_context({"svg.hashsalt": "deep500"}),
-        warnings.catch_warnings(),
-    ):
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # boxes stand for what the font lacks
+    def make() -> Figure:
+        from matplotlib.figure import Figure
+
         figure = picture(measurement, metric)
         if not isinstance(figure, Figure):
             raise PluginError(f"The picture {kind!r} returned a {type(figure).__name__}, not a matplotlib Figure.")
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format=suffix[1:], dpi=_RESOLUTION, metadata=FORMATS[suffix])
-    write_atomically(path, buffer.getvalue(), "picture")
+        return figure
 
-
-def _format(path: str | PathLike[str]) -> str:
-    suffix = PurePath(os.fspath(path)).suffix.lower()
-    if suffix not in FORMATS:
-        raise MeasurementError(
-            f"A picture cannot be written to {shown(os.fspath(path))}: accepted are names that end with "
-            f"{' or '.join(FORMATS)}."
-        )
-    return suffix
+    write_atomically(path, rendered(make, suffix), "picture")

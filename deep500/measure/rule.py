@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import enum
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any, ClassVar
 
 from deep500.core.errors import MeasurementError, PluginError
 from deep500.core.registry import Registry
+from deep500.core.strict_json import parse_json
 from deep500.core.texts import message_of, shown_path
 from deep500.measure.document_view import DocumentKind, DocumentView
 
@@ -182,10 +182,9 @@ def read_document(path: str | PathLike[str]) -> dict[str, Any]:
         reason = getattr(error, "strerror", None) or error
         raise MeasurementError(f"{name} cannot be read: {reason}. Give the path of a result.") from error
     try:
-        content = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
-    except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else message_of(error)
-        raise MeasurementError(f"{name} is not valid JSON: {reason}. Give the path of a result.") from error
+        content = parse_json(text)
+    except ValueError as error:
+        raise MeasurementError(f"{name} is not valid JSON: {message_of(error)}. Give the path of a result.") from error
     if not isinstance(content, dict):
         raise MeasurementError(f"{name} holds no JSON object, so it is no result of Deep500.")
     return content
@@ -206,16 +205,3 @@ def _told(reasons: Sequence[str], most: int) -> str:
 def _order(number: str) -> tuple[str, int, str]:
     parts = re.fullmatch(r"([A-Za-z]*)(\d{1,9})", number)
     return (parts[1], int(parts[2]), "") if parts else (number, 0, number)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        names = [key for key, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"an object has the key {twice!r} twice")
-    return content
-
-
-def _constant(name: str) -> Any:
-    raise ValueError(f"it holds {name}, which JSON has no word for")

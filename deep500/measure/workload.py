@@ -85,7 +85,19 @@ class Score:
     held_out: bool | None = None
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
+        """Check the name and the numbers, and take the words for direction and kind."""
+        if not isinstance(self.name, str) or not self.name or not isinstance(self.unit, str):
+            raise MeasurementError(
+                f"A score has a name and a unit; they are {shown(self.name)} and {shown(self.unit)}."
+            )
+        for field_name, words in (("direction", Direction), ("kind", MetricKind)):
+            try:
+                object.__setattr__(self, field_name, words(getattr(self, field_name)))
+            except ValueError as error:
+                known, given = ", ".join(word.value for word in words), shown(getattr(self, field_name))
+                raise MeasurementError(
+                    f"The {field_name} of the score {self.name} is {given}; accepted: {known}."
+                ) from error
         for what, value in (("value", self.value), ("acceptable value", self.acceptable)):
             if not (_is_finite(value) or (value is None and what != "value")):
                 raise MeasurementError(

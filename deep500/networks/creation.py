@@ -11,6 +11,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 from onnxscript import GraphBuilder
 
+from deep500.core.counts import check_count
 from deep500.core.errors import InvalidInputError
 from deep500.core.random import check_seed, random_stream
 from deep500.core.registry import Registry
@@ -57,9 +58,9 @@ def create_model(
     module_function = MODELS.get(name)
     check_seed(seed)
     sample_shape = _check_shape(shape)
-    _check_count("classes", classes)
+    check_count("classes", classes, least=1)
     if batch_size is not None and not (isinstance(batch_size, str) and batch_size):
-        _check_count("batch_size", batch_size)
+        check_count("batch_size", batch_size, least=1)
     element = numpy_dtype(dtype)
     if element.name not in ("float16", "float32", "float64", "bfloat16"):
         raise InvalidInputError(f"A network cannot be of dtype {dtype!r}; accepted are floating dtypes.")
@@ -80,11 +81,6 @@ def create_model(
             values = _draw(value, random_stream(seed, "parameter", parameter_name), sizes)
             value.const_value = ir.tensor(values.astype(element), name=parameter_name)
     return Network(ir.Model(graph, ir_version=IR_VERSION, producer_name="deep500"))
-
-
-def _check_count(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidInputError(f"{name} was given as {value!r}; accepted are whole numbers from 1.")
 
 
 def _check_shape(shape: Any) -> tuple[int, ...]:

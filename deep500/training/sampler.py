@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deep500.core.counts import check_count
 from deep500.core.errors import TrainingError
 from deep500.core.random import check_seed, random_stream
 from deep500.datasets.dataset import Dataset
 from deep500.training.training_event import SamplerEvent
 
-__all__ = ["Batch", "Sampler", "Transformation", "check_count"]
+__all__ = ["Batch", "Sampler", "Transformation"]
 
 #: A minibatch: arrays ``[N, ...]`` by the names of the network's inputs.
 Batch = dict[str, NDArray[Any]]
@@ -78,7 +79,7 @@ class Sampler(Iterator[Batch], abc.ABC):
                 f"A sampler needs a data set as its first argument; received {type(dataset).__name__}. "
                 f"NumpyDataset(data, data_node, labels, label_node) makes one from arrays."
             )
-        check_count("batch_size", batch_size, least=1)
+        check_count("batch_size", batch_size, least=1, error=TrainingError)
         if not isinstance(drop_last_batch, (bool, np.bool_)):
             raise TrainingError(f"drop_last_batch was given as {drop_last_batch!r}; accepted are True and False.")
         if len(dataset) == 0:
@@ -182,16 +183,6 @@ class Sampler(Iterator[Batch], abc.ABC):
         set_stream = getattr(self.transformations[number], "set_random_stream", None)
         if set_stream is not None:
             set_stream(random_stream(self.seed, "sampler", self.epoch, "transformation", number))
-
-
-def check_count(name: str, value: Any, *, least: int) -> None:
-    """Check that a value is a whole number that is large enough.
-
-    Raises:
-        TrainingError: It is not.
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise TrainingError(f"{name} was given as {value!r}; accepted are whole numbers from {least}.")
 
 
 def _checked_events(events: Iterable[SamplerEvent] | None) -> list[SamplerEvent]:

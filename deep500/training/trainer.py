@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterable
 from typing import Any
 
+from deep500.core.counts import check_count
 from deep500.core.errors import TrainingError, near_miss
 from deep500.core.event import Event, StopRun
 from deep500.measure.regions import region
@@ -13,7 +14,7 @@ from deep500.networks.graph_executor import GraphExecutor
 from deep500.training.listeners import Listeners, attached
 from deep500.training.optimizer import Optimizer
 from deep500.training.pass_meter import PassMeter
-from deep500.training.sampler import Sampler, check_count
+from deep500.training.sampler import Sampler
 from deep500.training.statistics import EpochRecord, Outcome, PassRecord, TrainingStatistics
 
 __all__ = ["Trainer", "default_trainer_events"]
@@ -108,7 +109,7 @@ class Trainer:
         Raises:
             TrainingError: An argument is not accepted, or the optimizer returns no loss.
         """
-        check_count("epochs", epochs, least=0)
+        check_count("epochs", epochs, least=0, error=TrainingError)
         listeners = Listeners(default_trainer_events(int(epochs)) if events is None else events)
         test_batch_size = self.validation_sampler.batch_size if self.validation_sampler else None
         stats = TrainingStatistics(int(epochs), self.train_sampler.batch_size, test_batch_size)

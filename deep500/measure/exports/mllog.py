@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from deep500.measure.metric import Direction
 from deep500.measure.results.document import Measurement, System
 from deep500.measure.results.summary import summarise
 from deep500.measure.workload import Score
@@ -28,8 +29,9 @@ def mllog(measurement: Measurement) -> str:
 
     Each system opens with ``submission_benchmark``, ``seed`` and, where it is known, ``global_batch_size``. Each
     process launch gives ``init_start``, ``init_stop``, ``run_start`` and ``run_stop``, with the value of each metric,
-    its median or other quantile, as ``tracked_stats`` before its end. The scores follow as ``eval_accuracy``, those in
-    percent as fractions; the metadata name the metric. The metadata of each line name the system.
+    its median or other quantile, as ``tracked_stats`` before its end. The scores follow: where more is better as
+    ``eval_accuracy``, errors as ``tracked_stats``, those in percent as fractions; the metadata name the metric. The
+    metadata of each line name the system.
 
     These are no submission: the rules of a benchmark ask for more lines than a measurement knows.
 
@@ -111,6 +113,8 @@ def _score(score: Score, system: System, time_ms: int) -> _Event:
     is_percent = score.unit == "%"
     value = score.value / 100 if is_percent else score.value
     metadata = {"metric": score.name, "unit": "" if is_percent else score.unit}
+    if score.direction is Direction.LOWER:  # an error or a loss is no accuracy
+        return _Event(time_ms, _POINT, "tracked_stats", {score.name: value}, system.label, metadata)
     return _Event(time_ms, _POINT, "eval_accuracy", value, system.label, metadata)
 
 

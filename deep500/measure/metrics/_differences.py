@@ -6,6 +6,7 @@ NaN; an infinity differs from all else by infinity.
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DifferenceMetric",
+    "NormMetric",
     "OutputPair",
     "absolute_difference",
     "as_numbers",
@@ -58,6 +60,28 @@ class DifferenceMetric(TestMetric):
             InvalidInputError: Names, numbers or shapes of the outputs differ, or they are no numbers.
         """
         return paired_outputs(self.name, outputs, reference_outputs)
+
+
+class NormMetric(DifferenceMetric):
+    """A norm of the difference of all outputs."""
+
+    def measure(self, inputs: Any, outputs: Any, reference_outputs: Any = None) -> float:
+        """Return the number.
+
+        Args:
+            inputs: Not used.
+            outputs: An array, a sequence of arrays, or a mapping from names to arrays.
+            reference_outputs: The same, of equal shapes.
+
+        Raises:
+            MeasurementError: There is no reference.
+            InvalidInputError: The outputs are no numbers, or do not have the names and shapes of the reference.
+        """
+        return self.measure_pairs(self.pairs(outputs, reference_outputs))
+
+    @abc.abstractmethod
+    def measure_pairs(self, pairs: Sequence[OutputPair]) -> float:
+        """Return the number for outputs with their references."""
 
 
 @dataclass(frozen=True, slots=True)

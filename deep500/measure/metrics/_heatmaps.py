@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import math
-import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +14,7 @@ from deep500.core.errors import InvalidInputError
 from deep500.core.files import check_writable, write_atomically
 from deep500.core.texts import escaped, shown, shown_path
 from deep500.measure.metrics._differences import DifferenceMetric, largest
-from deep500.measure.picture import FORMATS
+from deep500.measure.rendering import picture_format, rendered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +38,6 @@ _LEAST_DRAWN, _MOST_DRAWN = 1e-270, 1e290
 
 _COLUMNS = 3
 _LONGEST_NAME = 40
-_RESOLUTION = 120
 
 
 class HeatmapMetric(DifferenceMetric):
@@ -64,11 +59,8 @@ class HeatmapMetric(DifferenceMetric):
         """
         if path is not None and not isinstance(path, (str, PathLike)):
             raise InvalidInputError(f"The picture's path is {shown(path)}; accepted are paths and None.")
-        if path is not None and PurePath(os.fspath(path)).suffix.lower() not in FORMATS:
-            raise InvalidInputError(
-                f"The picture {shown_path(path)} has no known format; accepted are names that end with "
-                f"{' or '.join(FORMATS)}."
-            )
+        if path is not None:
+            picture_format(path, InvalidInputError)
         if not isinstance(log_scale, bool):
             raise InvalidInputError(f"log_scale was given as {shown(log_scale)}; accepted are True and False.")
         self._path, self._log_scale = path, log_scale
@@ -89,7 +81,10 @@ class HeatmapMetric(DifferenceMetric):
             FileWriteError: The picture cannot be written.
         """
         if self._path is not None:
-            write_atomically(self._path, _rendered(values, self.colours, self._log_scale, self._path), "picture")
+            content = rendered(
+                lambda: heatmap_figure(values, self.colours, self._log_scale), picture_format(self._path)
+            )
+            write_atomically(self._path, content, "picture")
         return largest(np.array([largest(array) for array in values.values()], np.float64))
 
     def measure_summary(self, inputs: Any, outputs: Any, reference_outputs: Any = None) -> str:
@@ -171,26 +166,6 @@ def heatmap_figure(values: dict[str, NDArray[np.float64]], colours: str, log_sca
     if len(drawn) < len(values):
         figure.suptitle(f"{len(drawn)} of {len(values)} outputs, those with the largest values")
     return figure
-
-
-def _rendered(
-    values: dict[str, NDArray[np.float64]], colours: str, log_scale: bool, path: str | PathLike[str]
-) -> bytes:
-    import matplotlib
-    import matplotlib.style
-
-    suffix = PurePath(os.fspath(path)).suffix.lower()
-    buffer = io.BytesIO()
-    # Whatever the user's settings are, and without random names in an SVG: equal values give equal bytes.
-    with (
-        matplotlib.style.context("default", after_reset=True),
-        matplotlib.rc_context({"svg.hashsalt": "deep500"}),
-        warnings.catch_warnings(),
-    ):
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # boxes stand for what the font lacks
-        figure = heatmap_figure(values, colours, log_scale)
-        figure.savefig(buffer, format=suffix[1:], dpi=_RESOLUTION, metadata=FORMATS[suffix])
-    return buffer.getvalue()
 
 
 def _draw_panel(axis: Axes, name: str, values: NDArray[np.float64], log_scale: bool) -> tuple[AxesImage, str]:

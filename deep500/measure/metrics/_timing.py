@@ -5,15 +5,15 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING, Any
 
+from deep500.core.counts import check_count
 from deep500.core.errors import InvalidInputError
-from deep500.core.texts import shown
 from deep500.measure.clock import now_ns
-from deep500.measure.metric import TestMetric
+from deep500.measure.metrics._reruns import RerunMetric
 
 if TYPE_CHECKING:
     from deep500.measure.statistics.quantiles import Interval
 
-__all__ = ["FEWEST_SAMPLES", "TimedMetric", "check_count"]
+__all__ = ["FEWEST_SAMPLES", "TimedMetric"]
 
 #: Samples that an interval of the median needs.
 FEWEST_SAMPLES = 6
@@ -22,7 +22,7 @@ FEWEST_SAMPLES = 6
 _CONFIDENCE = 0.95
 
 
-class TimedMetric(TestMetric):
+class TimedMetric(RerunMetric):
     """Takes the time of each run, from ``begin`` to ``end``.
 
     What runs between an ``end`` and the next ``begin`` is not counted. Where the test runs on a device, it sets
@@ -39,25 +39,10 @@ class TimedMetric(TestMetric):
         Raises:
             InvalidInputError: A number is not a whole number, ``reruns`` is negative or ``avg_over`` is not positive.
         """
-        self._reruns = check_count("reruns", reruns, 0)
-        self._avg_over = check_count("avg_over", avg_over, 1)
+        super().__init__(reruns)
+        self._avg_over = check_count("avg_over", avg_over, least=1)
         self._durations_ns: list[int] = []
         self._begin_ns: int | None = None
-
-    @property
-    def reruns(self) -> int:
-        """Number of runs of the test for this metric."""
-        return self._reruns
-
-    @property
-    def requires_inputs(self) -> bool:
-        """False: time does not depend on what went in."""
-        return False
-
-    @property
-    def requires_outputs(self) -> bool:
-        """False: time does not depend on what came out."""
-        return False
 
     @property
     def durations_s(self) -> list[float]:
@@ -128,14 +113,3 @@ class TimedMetric(TestMetric):
             return str(count)
         whole = len(self._durations_ns) % self._avg_over == 0
         return f"{count} means of {'' if whole else 'up to '}{self._avg_over} runs"
-
-
-def check_count(name: str, value: int, least: int) -> int:
-    """Return a number that a constructor was given.
-
-    Raises:
-        InvalidInputError: It is not a whole number, or too small.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidInputError(f"{name} was given as {shown(value)}; accepted are whole numbers from {least}.")
-    return value

@@ -8,14 +8,14 @@ from typing import Any
 from deep500.core.errors import InvalidInputError
 from deep500.core.quantities import scaled
 from deep500.core.texts import message_of
-from deep500.measure.metric import Direction, MetricKind, TestMetric
+from deep500.measure.metric import Direction, MetricKind
 from deep500.measure.metrics._energy_counters import EnergyCounters, UnavailableError, open_energy_counters
-from deep500.measure.metrics._timing import check_count
+from deep500.measure.metrics._reruns import RerunMetric
 
 __all__ = ["Energy"]
 
 
-class Energy(TestMetric):
+class Energy(RerunMetric):
     """Joules that the machine's counters count during a run, the mean of several runs.
 
     GPUs are read through the library Zeus, where it is installed (``pip install zeus``); processors and their memory
@@ -45,27 +45,12 @@ class Energy(TestMetric):
         Raises:
             InvalidInputError: It is no whole number, or negative.
         """
-        self._reruns = check_count("reruns", reruns, 0)
+        super().__init__(reruns)
         self._counters: EnergyCounters | None = None
         self._began = False
         self._runs: list[dict[str, float]] = []
         self.method = ""
         self.unavailable = ""
-
-    @property
-    def reruns(self) -> int:
-        """Number of runs of the test for this metric."""
-        return self._reruns
-
-    @property
-    def requires_inputs(self) -> bool:
-        """False: they are not looked at."""
-        return False
-
-    @property
-    def requires_outputs(self) -> bool:
-        """False: they are not looked at."""
-        return False
 
     @property
     def samples(self) -> list[float]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
-from deep500.measure.metrics._differences import DifferenceMetric, absolute_difference
+from deep500.measure.metrics._differences import NormMetric, OutputPair, absolute_difference
 
 __all__ = ["L1Error"]
 
 
-class L1Error(DifferenceMetric):
+class L1Error(NormMetric):
     r"""Sum of the absolute differences to the reference, the 1-norm of the difference of all outputs.
 
     :math:`\sum_k \sum_i |y_{k,i} - \hat y_{k,i}|` over the elements of all outputs, in float64; complex numbers by
@@ -21,17 +21,6 @@ class L1Error(DifferenceMetric):
         2.5
     """
 
-    def measure(self, inputs: Any, outputs: Any, reference_outputs: Any = None) -> float:
-        """Return the sum.
-
-        Args:
-            inputs: Not used.
-            outputs: An array, a sequence of arrays, or a mapping from names to arrays.
-            reference_outputs: The same, of equal shapes.
-
-        Raises:
-            MeasurementError: There is no reference.
-            InvalidInputError: The outputs are no numbers, or do not have the names and shapes of the reference.
-        """
-        pairs = self.pairs(outputs, reference_outputs)
+    def measure_pairs(self, pairs: Sequence[OutputPair]) -> float:
+        """Return the sum for outputs with their references."""
         return sum((float(absolute_difference(pair.actual, pair.expected).sum()) for pair in pairs), 0.0)

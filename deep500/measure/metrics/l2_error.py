@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from deep500.measure.metrics._differences import DifferenceMetric, absolute_difference, euclidean_norm
+from deep500.measure.metrics._differences import NormMetric, OutputPair, absolute_difference, euclidean_norm
 
 __all__ = ["L2Error"]
 
 
-class L2Error(DifferenceMetric):
+class L2Error(NormMetric):
     r"""Root of the sum of the squared differences to the reference, the 2-norm of the difference of all outputs.
 
     :math:`\sqrt{\sum_k \sum_i |y_{k,i} - \hat y_{k,i}|^2}` over the elements of all outputs, in float64 and scaled, so
@@ -24,18 +24,7 @@ class L2Error(DifferenceMetric):
         5.0
     """
 
-    def measure(self, inputs: Any, outputs: Any, reference_outputs: Any = None) -> float:
-        """Return the norm.
-
-        Args:
-            inputs: Not used.
-            outputs: An array, a sequence of arrays, or a mapping from names to arrays.
-            reference_outputs: The same, of equal shapes.
-
-        Raises:
-            MeasurementError: There is no reference.
-            InvalidInputError: The outputs are no numbers, or do not have the names and shapes of the reference.
-        """
-        pairs = self.pairs(outputs, reference_outputs)
+    def measure_pairs(self, pairs: Sequence[OutputPair]) -> float:
+        """Return the norm for outputs with their references."""
         norms = [euclidean_norm(absolute_difference(pair.actual, pair.expected)) for pair in pairs]
         return euclidean_norm(np.array(norms, np.float64))

@@ -7,14 +7,14 @@ from typing import Any
 
 from deep500.core.errors import Deep500Error, InvalidInputError
 from deep500.core.texts import message_of, shown
-from deep500.measure.metric import Direction, MetricKind, TestMetric
+from deep500.measure.metric import Direction, MetricKind
+from deep500.measure.metrics._reruns import RerunMetric
 from deep500.measure.metrics._resident_memory import ResidentPeak, open_resident_peak
-from deep500.measure.metrics._timing import check_count
 
 __all__ = ["PeakMemory"]
 
 
-class PeakMemory(TestMetric):
+class PeakMemory(RerunMetric):
     """Most memory in use at one time during a run, in bytes; the largest of several runs.
 
     On the host it is the resident memory of the whole process, with all that was there before the run
@@ -55,7 +55,7 @@ class PeakMemory(TestMetric):
         Raises:
             InvalidInputError: A hook cannot be called, only one is given, or the number is not accepted.
         """
-        self._reruns = check_count("reruns", reruns, 0)
+        super().__init__(reruns)
         for name, hook in (("device_peak", device_peak), ("reset", reset)):
             if hook is not None and not callable(hook):
                 raise InvalidInputError(f"{name} was given as {shown(hook)}; accepted are functions.")
@@ -69,21 +69,6 @@ class PeakMemory(TestMetric):
         self._peaks: list[int] = []
         self.method = ""
         self.before_bytes: int | None = None
-
-    @property
-    def reruns(self) -> int:
-        """Number of runs of the test for this metric."""
-        return self._reruns
-
-    @property
-    def requires_inputs(self) -> bool:
-        """False: they are not looked at."""
-        return False
-
-    @property
-    def requires_outputs(self) -> bool:
-        """False: they are not looked at."""
-        return False
 
     @property
     def samples(self) -> list[int]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deep500.core.counts import check_count
 from deep500.core.errors import InvalidInputError, MeasurementError
 from deep500.measure.metrics._differences import magnitude, named_arrays, signed_difference
 from deep500.measure.metrics._heatmaps import HeatmapMetric
-from deep500.measure.metrics._timing import check_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +49,7 @@ class VarHeatmap(HeatmapMetric):
             InvalidInputError: An argument is not accepted; a variance needs two runs.
         """
         super().__init__(path, log_scale=log_scale)
-        self._reruns = check_count("reruns", reruns, 2)
+        self._reruns = check_count("reruns", reruns, least=2)
         self._runs = 0
         self._moments: dict[str, _Moments] = {}
 

@@ -14,12 +14,13 @@ from deep500._version import __version__
 from deep500.core.errors import MeasurementError
 from deep500.core.texts import escaped
 from deep500.measure.metric import Direction, MetricKind
-from deep500.measure.results.compatibility import FactorDifference, check_comparable, metric_of
+from deep500.measure.results.compatibility import FactorDifference, check_comparable, is_one_measurement, metric_of
 from deep500.measure.results.document import Measurement, MetricSamples, Pairing, ProcessRecord, Statistic, System
 from deep500.measure.results.report import ComparedSystem, ComparisonReport, ComparisonRow, ManyCompared, Source
 from deep500.measure.results.summary import Summary, check_statistic, launches_needed, summarise
 from deep500.measure.statistics.comparison import Comparison, Verdict, paired_log_ratio, unpaired_log_ratio
 from deep500.measure.statistics.multiple import compare_many, holm
+from deep500.measure.statistics.quantiles import Interval
 
 __all__ = ["compare", "process_key"]
 
@@ -105,11 +106,6 @@ class _Entry:
         indices = {launch.process for metric in self.system.metrics for launch in metric.launches}
         return {process_key(self.measurement.processes[index]) for index in indices}
 
-    def is_of_one_measurement_with(self, other: _Entry) -> bool:
-        """Whether both come from one measurement, or from one file that was read twice."""
-        one, two = self.measurement, other.measurement
-        return one is two or (one.design == two.design and one.processes == two.processes)
-
 
 @dataclass(frozen=True)
 class _Side:
@@ -171,7 +167,7 @@ def _check_separate(entries: list[_Entry]) -> None:
     """Refuse samples that are on both sides of a ratio."""
     for number, entry in enumerate(entries):
         for other in entries[:number]:
-            is_same = entry.is_of_one_measurement_with(other)
+            is_same = is_one_measurement(entry.measurement, other.measurement)
             if is_same and entry.own_label == other.own_label:
                 raise MeasurementError(
                     f"{escaped(other.system.label)} and {escaped(entry.system.label)} are the same samples, given "
@@ -267,6 +263,8 @@ def _rows(
             family = 1 - (1 - confidence) / len(tested)
             is_equivalent = margin is not None and _is_equivalent(base, side, pairing, family, margin)
             verdict, note = _verdict(comparison, p_holm, is_equivalent, (len(tested), confidence))
+            if is_equivalent and margin is not None:
+                note = _equivalence_note(_compared(base, side, pairing, 2 * family - 1, None).ratio, margin)
             if pairing == "samples" and _contradicts_medians(comparison, base, side, confidence):
                 verdict = Verdict.UNDECIDED
                 note = "the rounds and the medians of the launches disagree: the samples of a round are not alike"
@@ -286,7 +284,7 @@ def _rows(
 def _pairing(base: _Side, side: _Side) -> Pairing:
     """Return how the launches of two systems belong together."""
     pairing = base.entry.measurement.design.pairing
-    if pairing == "none" or not base.entry.is_of_one_measurement_with(side.entry):
+    if pairing == "none" or not is_one_measurement(base.entry.measurement, side.entry.measurement):
         return "none"
     if pairing == "samples" and base.processes != side.processes:
         return "none"
@@ -354,8 +352,16 @@ def _verdict(
     # For one row the interval decides: it excludes 1 exactly when the p-value is small enough.
     if comparison.verdict is not Verdict.UNDECIDED and count > 1 and p_holm > 1 - confidence:
         note = f"the interval excludes 1, but p = {p_holm:.2g} after Holm's correction for {count} comparisons"
-        return Verdict.UNDECIDED, note
+        return Verdict.UNDECIDED, f"{note}; take more launches"
     return comparison.verdict, ""
+
+
+def _equivalence_note(interval: Interval, margin: float) -> str:
+    """Return why a system is equivalent though its interval at full confidence may pass the margin."""
+    return (
+        f"equivalent by two one-sided tests: the {(interval.confidence_requested) * 100:.6g} % interval of the ratio, "
+        f"{interval.low:.4g} .. {interval.high:.4g}, lies within {1 / (1 + margin):.4g} .. {1 + margin:.4g}"
+    )
 
 
 def _too_few(base: Summary, other: Summary, needed: int) -> str:

@@ -18,6 +18,7 @@ __all__ = [
     "aligned",
     "check_comparable",
     "conditions",
+    "is_one_measurement",
     "metric_of",
     "same",
     "scalar",
@@ -85,7 +86,8 @@ def check_comparable(
     """Check that two systems may be compared, and return all in which they differ.
 
     Workload, data, initialisation, metric and statistic have to be the same. Two workloads whose identities say
-    ``"alternatives_allowed"`` may be different problems, which is then listed.
+    ``"alternatives_allowed"`` may be different problems, which is then listed, if one measurement set them side by
+    side: whoever asked for that says that they do the same work. Of files that were measured apart nobody has said so.
 
     Args:
         first: A measurement and one of its systems.
@@ -103,7 +105,7 @@ def check_comparable(
     systems = (first[1], second[1])
     names = tuple(escaped(system.label) for system in systems)
     _check_metrics(first, second, metric, names)
-    found = list(_identity_differences(systems, names))
+    found = list(_identity_differences(systems, names, side_by_side=is_one_measurement(first[0], second[0])))
     for what, hashes in (
         ("data", (systems[0].data_hash, systems[1].data_hash)),
         ("initialisation", (systems[0].initialisation_hash, systems[1].initialisation_hash)),
@@ -200,14 +202,22 @@ def _check_metrics(
         )
 
 
-def _identity_differences(systems: tuple[System, System], names: tuple[str, ...]) -> Iterator[FactorDifference]:
+def is_one_measurement(first: Measurement, second: Measurement) -> bool:
+    """Whether two measurements are one, or one file that was read twice."""
+    return first is second or (first.design == second.design and first.processes == second.processes)
+
+
+def _identity_differences(
+    systems: tuple[System, System], names: tuple[str, ...], *, side_by_side: bool
+) -> Iterator[FactorDifference]:
     if systems[0].workload_hash == systems[1].workload_hash:
         return
     identities = [{str(key): value for key, value in system.identity.items()} for system in systems]
     differing = [
         key for key in {**identities[0], **identities[1]} if _value(identities, key, 0) != _value(identities, key, 1)
     ]
-    if all(identity.get(ALTERNATIVES) is True for identity in identities):
+    may_differ = all(identity.get(ALTERNATIVES) is True for identity in identities)
+    if may_differ and side_by_side:
         for key in differing:
             yield FactorDifference(key, *(scalar(identity.get(key)) for identity in identities))
         return
@@ -216,9 +226,13 @@ def _identity_differences(systems: tuple[System, System], names: tuple[str, ...]
         for key in differing[:3]
     )
     more = f"; and {len(differing) - 3} more" if len(differing) > 3 else ""
+    remedy = (
+        "Give both functions one name for what they do (as=NAME), or measure them side by side (--against)."
+        if may_differ
+        else "Measure the same workload with both."
+    )
     raise MeasurementError(
-        f"{names[0]} and {names[1]} cannot be compared: the workload differs, {told}{more}. Measure the same workload "
-        "with both."
+        f"{names[0]} and {names[1]} cannot be compared: the workload differs, {told}{more}. {remedy}"
     )
 
 

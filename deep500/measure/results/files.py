@@ -13,6 +13,7 @@ from typing import Any
 
 from deep500.core.errors import MeasurementError
 from deep500.core.files import write_atomically
+from deep500.core.strict_json import is_deep, parse_json
 from deep500.core.texts import escaped, message_of, one_line, shown, shown_path
 from deep500.measure.results.document import SCHEMA_VERSION, Measurement, MetricSamples, System
 from deep500.measure.results.report import SCHEMA_VERSION as COMPARISON_VERSION
@@ -33,12 +34,6 @@ MEASUREMENT_SCHEMA_FILE = Path(__file__).with_name("measurement.schema.json")
 
 #: JSON Schema of a comparison's file.
 COMPARISON_SCHEMA_FILE = Path(__file__).with_name("comparison.schema.json")
-
-#: Nothing that is written is nested deeper; what is, would fail at some place or other.
-_DEEPEST = 100
-
-#: Longest number in digits; no float is longer, and a seed is far from it.
-_LONGEST_NUMBER = 400
 
 #: Which file, and what makes it.
 _KINDS = {
@@ -114,7 +109,7 @@ def _write(content_of: Measurement | ComparisonReport, kind: str, path: str | Pa
         content = content_of.to_dict()
         # A key a line: the encoder is far slower where it indents, and a sample a line is not to be read anyway.
         lines = [f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in content.items()]
-        problem = "it is nested too deeply" if _is_deep(content) else _schema_problem(content, kind)
+        problem = "it is nested too deeply" if is_deep(content) else _schema_problem(content, kind)
     except (TypeError, ValueError, RecursionError) as error:  # a type that JSON lacks, in an identity for example
         raise MeasurementError(f"The {kind} cannot be written to {shown_path(path)}: {message_of(error)}") from error
     if problem is not None:
@@ -158,16 +153,11 @@ def _parsed(text: str, name: str, kind: str) -> dict[str, Any]:
     if not text.strip():
         raise MeasurementError(f"{name} is empty. Give the path of a {kind} ({_KINDS[kind][2]}).")
     try:
-        content = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_integer
-        )
-        reason = "it is nested too deeply" if _is_deep(content) else None
-    except RecursionError:
-        reason = "it is nested too deeply"
+        content = parse_json(text)
     except ValueError as error:
-        reason = message_of(error)
-    if reason is not None:
-        raise MeasurementError(f"{name} is not valid JSON: {reason}. Give the path of a {kind} ({_KINDS[kind][2]}).")
+        raise MeasurementError(
+            f"{name} is not valid JSON: {message_of(error)}. Give the path of a {kind} ({_KINDS[kind][2]})."
+        ) from error
     if not isinstance(content, dict):
         raise MeasurementError(f"{name} holds {shown(content)} instead of an object, so it is no {kind}.")
     return content
@@ -290,42 +280,3 @@ def _wrong_hash(measurement: Measurement, content: Mapping[str, Any]) -> str | N
                     "it was written. Use the original, or measure again."
                 )
     return None
-
-
-def _is_deep(content: Any) -> bool:
-    level = [content] if isinstance(content, (dict, list)) else []
-    for _ in range(_DEEPEST):
-        level = [
-            item
-            for parent in level
-            for item in (parent.values() if isinstance(parent, dict) else parent)
-            if isinstance(item, (dict, list))
-        ]
-        if not level:
-            return False
-    return True
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        names = [key for key, _ in pairs]
-        raise ValueError(f"an object has the key {shown(next(key for key in names if names.count(key) > 1))} twice")
-    return content
-
-
-def _constant(name: str) -> Any:
-    raise ValueError(f"it holds {name}, which JSON has no word for")
-
-
-def _float(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError(f"it holds the number {text[:_LONGEST_NUMBER]}, which is too large to compute with")
-    return number
-
-
-def _integer(text: str) -> int:
-    if len(text) > _LONGEST_NUMBER or math.isinf(float(text)):
-        raise ValueError(f"it holds a number of {len(text)} digits, which is too large to compute with")
-    return int(text)

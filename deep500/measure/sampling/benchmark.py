@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import datetime
 import functools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from deep500._version import __version__
-from deep500.core.errors import MeasurementError
 from deep500.core.random import check_seed, random_stream
 from deep500.measure.environment.record import record_environment
 from deep500.measure.results.compatibility import check_comparable
-from deep500.measure.results.document import PAIRINGS, Design, Measurement, Pairing, ProcessRecord, Statistic, System
-from deep500.measure.results.summary import check_statistic
+from deep500.measure.results.document import Design, Measurement, Pairing, ProcessRecord, Statistic, System
+from deep500.measure.sampling.checks import (
+    checked_labels,
+    checked_launches,
+    checked_margin,
+    checked_pairing,
+    checked_places,
+    checked_plan,
+    workload_text,
+)
 from deep500.measure.sampling.launch import Launch, joined, run_launch
 from deep500.measure.sampling.peaks import peaks_of
 from deep500.measure.sampling.plan import SamplingPlan
 from deep500.measure.sampling.processes import launch_process
 from deep500.measure.sampling.progress import OnProgress, Progress
-from deep500.measure.statistics.quantiles import samples_needed
-from deep500.measure.workload import Workload, WorkloadSpec, parse_workload
+from deep500.measure.workload import Workload, parse_workload
 
-__all__ = ["DEFAULT_LAUNCHES", "bench"]
-
-#: Process launches of a measurement whose workloads are texts.
-DEFAULT_LAUNCHES = 10
+__all__ = ["bench"]
 
 
 def bench(
@@ -72,20 +74,20 @@ def bench(
 
     """
     specs = [parse_workload(workload) if isinstance(workload, str) else None for workload in workloads]
-    is_fresh = all(spec is not None for spec in specs)
-    statistic = statistic or Statistic()
-    plan = _checked_plan(plan or SamplingPlan(), statistic)
+    is_fresh = checked_places(workloads, specs)
+    statistic = Statistic() if statistic is None else statistic
+    plan = checked_plan(SamplingPlan() if plan is None else plan, statistic, is_fresh)
     design = Design(
-        workloads=tuple(map(_text, workloads)),
-        launches=_checked_launches(launches, workloads, is_fresh),
-        pairing=_checked_pairing(pairing, specs, is_fresh),
+        workloads=tuple(map(workload_text, workloads)),
+        launches=checked_launches(launches, workloads, is_fresh),
+        pairing=checked_pairing(pairing, specs, is_fresh),
         seed=check_seed(seed),
         statistic=statistic,
-        margin=_checked_margin(margin),
+        margin=checked_margin(margin),
         plan=plan.to_dict(),
         justification=justification,
     )
-    run = _Run(design, _checked_labels(labels, workloads), plan, workloads, on_progress or (lambda progress: None))
+    run = _Run(design, checked_labels(labels, workloads), plan, workloads, on_progress or (lambda progress: None))
     if strict:
         record_environment(strict=True)
     return run.all(is_fresh, measure_peak, on_launch or (lambda measurement: None))
@@ -198,7 +200,7 @@ class _Function(Workload):
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self.run = function  # type: ignore[method-assign]
-        self.spec = f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', repr(function))}"
+        self.spec = workload_text(function)
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -215,71 +217,6 @@ def _opened(workload: str | Workload | Callable[[], Any]) -> Workload:
         return workload
     assert callable(workload)
     return _Function(workload)
-
-
-def _text(workload: str | Workload | Callable[[], Any]) -> str:
-    if isinstance(workload, str):
-        return workload
-    if isinstance(workload, Workload):
-        return workload.spec or f"{type(workload).__module__}:{type(workload).__qualname__}"
-    return _Function(workload).spec
-
-
-def _checked_plan(plan: SamplingPlan, statistic: Statistic) -> SamplingPlan:
-    """Return the plan with as many samples as the statistic needs."""
-    check_statistic(statistic)
-    needed = samples_needed(statistic.quantile, statistic.confidence)
-    return replace(plan, minimum_samples=max(plan.minimum_samples, needed))
-
-
-def _checked_margin(margin: float | None) -> float | None:
-    if margin is not None and not (isinstance(margin, (int, float)) and 0 < margin < math.inf):
-        raise MeasurementError(f"The margin was given as {margin!r}; accepted is a positive difference, such as 0.01.")
-    return margin
-
-
-def _checked_launches(launches: int | None, workloads: Sequence[Any], is_fresh: bool) -> int:
-    if not workloads:
-        raise MeasurementError("There is nothing to measure; name at least one workload.")
-    for workload in workloads:
-        if not isinstance(workload, (str, Workload)) and not callable(workload):
-            raise MeasurementError(
-                f"A workload was given as {type(workload).__name__}; accepted are texts such as 'model:lenet@pytorch', "
-                "workloads and functions without arguments."
-            )
-    if launches is None:
-        return DEFAULT_LAUNCHES if is_fresh else 1
-    if isinstance(launches, bool) or not isinstance(launches, int) or launches < 1:
-        raise MeasurementError(f"launches was given as {launches!r}; accepted are whole numbers from 1.")
-    if launches > 1 and not is_fresh:
-        raise MeasurementError(
-            f"{launches} launches need workloads that a fresh process can build; accepted are texts, such as "
-            "'package.module:function'. Objects are measured in this process, once."
-        )
-    return launches
-
-
-def _checked_labels(labels: Sequence[str] | None, workloads: Sequence[Any]) -> list[str]:
-    if labels is None:
-        texts = [_text(workload) for workload in workloads]
-        # A workload against itself is a fair question: it shows what the method finds where there is nothing.
-        return [text if texts.count(text) == 1 else f"{text} #{number}" for number, text in enumerate(texts, 1)]
-    if isinstance(labels, str) or len(labels) != len(workloads) or len(set(labels)) != len(labels):
-        raise MeasurementError(f"labels was given as {labels!r}; accepted are {len(workloads)} different texts.")
-    return list(labels)
-
-
-def _checked_pairing(pairing: Pairing | None, specs: Sequence[WorkloadSpec | None], is_fresh: bool) -> Pairing:
-    if len(specs) == 1:
-        return "none"
-    if pairing is None:
-        places = {(spec.framework, spec.device) for spec in specs if spec is not None}
-        pairing = "samples" if len(places) <= 1 else "launches"
-    if pairing not in PAIRINGS[1:]:
-        raise MeasurementError(f"pairing was given as {pairing!r}; accepted are {', '.join(PAIRINGS[1:])}.")
-    if pairing == "launches" and not is_fresh:
-        raise MeasurementError("Workloads of this process cannot be given processes of their own; name them as texts.")
-    return pairing
 
 
 def _now() -> str:

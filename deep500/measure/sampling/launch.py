@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import gc
@@ -11,17 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deep500.core.errors import Deep500Error, MeasurementError
+from deep500.core.errors import MeasurementError
 from deep500.core.random import random_stream
-from deep500.core.texts import message_of
 from deep500.measure.clock import Stopwatch
 from deep500.measure.environment.noise import take_witness
 from deep500.measure.environment.record import record_environment
 from deep500.measure.metric import Direction, MetricKind
 from deep500.measure.results.document import LaunchSamples, MetricSamples, ProcessRecord, System
+from deep500.measure.sampling.builds import Builds
+from deep500.measure.sampling.description import describe_workload
 from deep500.measure.sampling.plan import SamplingPlan
-from deep500.measure.sampling.sampler import Samples, Series, Tell, sample
-from deep500.measure.workload import Workload
+from deep500.measure.sampling.sampler import Samples, sample
+from deep500.measure.sampling.sessions import Series, Tell
+from deep500.measure.workload import Score, Workload
 
 __all__ = ["Launch", "joined", "run_launch"]
 
@@ -66,33 +69,36 @@ def run_launch(
         Deep500Error: A workload cannot be built, or a run failed.
     """
     started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
-    watch = Stopwatch()
-    built: dict[int, Workload] = {}
     stream = random_stream(seed, "order", number)
-    try:
-        # What is built first lies elsewhere in memory, which can cost or save some per cent.
-        for index in stream.permutation(len(openers)):
-            built[int(index)] = openers[index]()
-        workloads = [built[index] for index in range(len(openers))]
-        setup_s = watch.elapsed_s()
+    builds = Builds(openers, stream)
+    memory: list[MetricSamples] = []
+
+    def rebuild() -> list[Workload]:
+        if not memory and len(openers) == 1:
+            memory.extend(_peak_memory())  # of one build; what the next one adds is of no user's process
+        return builds.build()
+
+    # The caller's own objects are neither closed nor built anew.
+    with builds.closing() if fresh else contextlib.nullcontext():
+        workloads = builds.build()
         if fresh:
             gc.collect()
             gc.freeze()  # what the libraries have built is not looked at again by each collection
         witness = take_witness()
-        samples = sample(workloads, plan, stream, tell)
+        samples = sample(workloads, plan, stream, tell, rebuild if fresh else None)
         noise = take_witness().since(witness)
-        memory = _peak_memory() if fresh and len(workloads) == 1 else ()
-        watch.restart()
+        if fresh and not memory and len(openers) == 1:
+            memory.extend(_peak_memory())
+        watch = Stopwatch()
         systems = tuple(
             _described(workload, series, samples, memory)
-            for workload, series in zip(workloads, samples.series, strict=True)
+            for workload, series in zip(samples.workloads, samples.series, strict=True)
         )
         description_s = watch.elapsed_s()
         record = record_environment().to_dict() if environment else {}
-    finally:
-        for workload in built.values() if fresh else ():
-            workload.close()
-    process = ProcessRecord(started, fresh, setup_s, samples.run_s, samples.engine_s, noise.to_dict(), description_s)
+    process = ProcessRecord(
+        started, fresh, builds.setup_s, samples.run_s, samples.engine_s, noise.to_dict(), description_s
+    )
     return Launch(systems, process, record)
 
 
@@ -124,37 +130,21 @@ def _described(workload: Workload, series: Series, samples: Samples, more: Seque
     )
     time = MetricSamples("WallclockTime", "s", MetricKind.COST, Direction.LOWER, (launch,))
     name = workload.spec or f"{type(workload).__module__}:{type(workload).__qualname__}"
-    has_device = type(workload).synchronize is not Workload.synchronize
-    synchronised = {"synchronised": "before and after each sample"} if has_device else {}
-    try:
-        return System(
-            label=name,
-            spec=name,
-            identity=dict(workload.identity),
-            factors={**workload.factors, **synchronised},
-            data_hash=workload.data_hash,
-            initialisation_hash=workload.initialisation_hash,
-            work=workload.work,
-            metrics=(time, *more),
-            scores=tuple(workload.scores()),
-        )
-    except Deep500Error:
-        raise
-    except Exception as error:
-        raise MeasurementError(
-            f"{name} was measured but cannot say what it is: {type(error).__name__}: {message_of(error)}"
-        ) from error
+    description = describe_workload(workload, name)
+    return System(label=name, spec=name, metrics=(time, *more), **description)
 
 
 def joined(systems: Sequence[System], processes: Sequence[int]) -> System:
     """Return one system with the launches of several, each of the process of that index.
+
+    Of a score that differs between launches, the worst stands for all.
 
     Raises:
         MeasurementError: The launches did not measure the same.
     """
     first = systems[0]
     for number, system in enumerate(systems[1:], 2):
-        for what in ("workload_hash", "data_hash", "initialisation_hash", "work"):
+        for what in ("workload_hash", "data_hash", "initialisation_hash", "work", "factors"):
             if getattr(system, what) != getattr(first, what):
                 raise MeasurementError(
                     f"Launch {number} of {first.label} did not measure what the first did: its "
@@ -169,4 +159,14 @@ def joined(systems: Sequence[System], processes: Sequence[int]) -> System:
             for launch in system.metrics[index].launches
         )
         metrics.append(dataclasses.replace(metric, launches=launches))
-    return dataclasses.replace(first, metrics=tuple(metrics))
+    return dataclasses.replace(first, metrics=tuple(metrics), scores=_worst(systems))
+
+
+def _worst(systems: Sequence[System]) -> tuple[Score, ...]:
+    tables = [system.scores for system in systems]
+    if len({tuple(score.name for score in scores) for scores in tables}) > 1:
+        raise MeasurementError(f"The launches of {systems[0].label} have different scores; they have to be the same.")
+    return tuple(
+        (max if scores[0].direction is Direction.LOWER else min)(scores, key=lambda score: score.value)
+        for scores in zip(*tables)
+    )

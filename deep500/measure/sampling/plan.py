@@ -41,6 +41,8 @@ class SamplingPlan:
         warm_up_time_s: Longest time that is given to finding out.
         calls_per_sample: Number of runs to a sample, or ``None`` to find out: as many as make what reading the clock
             costs small, and all samples that are allowed fill the minimum time.
+        builds: How often the workloads are built within the minimum time, each time elsewhere in memory, and as often
+            again after it; ``None`` for four times where building costs little, else once. Fresh processes only.
         timer_share: Largest share of a sample that reading the clock may cost.
         threads: Number of threads that libraries are told to use; ``None`` leaves it to them. Fresh processes only.
 
@@ -59,24 +61,27 @@ class SamplingPlan:
     warm_up: int | None = None
     warm_up_time_s: float = 2.0
     calls_per_sample: int | None = None
+    builds: int | None = None
     timer_share: float = 0.05
     threads: int | None = None
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        for name in ("minimum_samples", "maximum_samples", "warm_up", "calls_per_sample", "threads"):
+        for name in ("minimum_samples", "maximum_samples", "warm_up", "calls_per_sample", "builds", "threads"):
             value = getattr(self, name)
-            optional = name in ("warm_up", "calls_per_sample", "threads")
+            optional = name not in ("minimum_samples", "maximum_samples")
             least = 0 if name == "warm_up" else 1
             is_whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
             if not is_whole and not (optional and value is None):
                 also = " or None" if optional else ""
                 raise MeasurementError(f"{name} was given as {value!r}; accepted are whole numbers from {least}{also}.")
-        for name in ("minimum_time_s", "time_limit_s", "warm_up_time_s", "timer_share", "ratio_half_width"):
+        times = ("minimum_time_s", "time_limit_s", "warm_up_time_s")
+        for name in (*times, "timer_share", "ratio_half_width", "relative_half_width", "growth", "confidence"):
             value = getattr(self, name)
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-            if not is_number or value < 0 or (value == 0 and name in ("timer_share", "ratio_half_width")):
-                raise MeasurementError(f"{name} was given as {value!r}; accepted are positive numbers.")
+            if not is_number or value < 0 or (value == 0 and name not in times):
+                accepted = "numbers from 0" if name in times else "positive numbers"
+                raise MeasurementError(f"{name} was given as {value!r}; accepted are {accepted}.")
         if self.minimum_time_s > self.time_limit_s:
             raise MeasurementError(
                 f"minimum_time_s, {self.minimum_time_s:g}, is more than time_limit_s, {self.time_limit_s:g}."

@@ -17,7 +17,7 @@ from deep500.core.texts import one_line
 from deep500.measure.results.document import ProcessRecord, system_from_dict
 from deep500.measure.sampling.launch import Launch
 from deep500.measure.sampling.plan import SamplingPlan
-from deep500.measure.sampling.sampler import Tell
+from deep500.measure.sampling.sessions import Tell
 
 __all__ = ["launch_process"]
 
@@ -92,12 +92,23 @@ def _converse(process: subprocess.Popen[bytes], request: Mapping[str, Any], tell
     except BrokenPipeError:
         return None
     for line in process.stdout:
-        message = json.loads(line)
+        message = _message(line)
+        if message.get("pid") != process.pid:  # a workload's own child, or what a workload writes to where it must not
+            continue
         if "progress" not in message:
             assert isinstance(message, dict)
             return message
         tell(*message["progress"])
     return None
+
+
+def _message(line: bytes) -> dict[str, Any]:
+    """Return a message; an empty one for a line that is none."""
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return {}
+    return message if isinstance(message, dict) else {}
 
 
 def _environment(more: Mapping[str, str]) -> dict[str, str]:

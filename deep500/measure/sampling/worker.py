@@ -34,7 +34,7 @@ def main() -> int:
     threading.Thread(target=_end_with_parent, args=(source,), daemon=True).start()
     try:
         answer = {"launch": _measure(request, messages)}
-    except Exception as error:  # noqa: BLE001 - whatever it is, the parent tells it
+    except BaseException as error:  # noqa: BLE001 - whatever it is, SystemExit too, the parent tells it
         answer = {"error": _described(error)}
     _send(messages, answer)
     return 0
@@ -63,7 +63,7 @@ def _measure(request: dict[str, Any], messages: TextIO) -> dict[str, Any]:
     return content
 
 
-def _described(error: Exception) -> dict[str, Any]:
+def _described(error: BaseException) -> dict[str, Any]:
     from deep500.core.errors import Deep500Error
     from deep500.core.texts import message_of
 
@@ -76,7 +76,8 @@ def _described(error: Exception) -> dict[str, Any]:
 
 
 def _send(messages: TextIO, message: dict[str, Any]) -> None:
-    messages.write(json.dumps(message) + "\n")
+    # A workload may fork and return twice; the parent listens to the process that it started.
+    messages.write(json.dumps({"pid": os.getpid(), **message}) + "\n")
     messages.flush()
 
 

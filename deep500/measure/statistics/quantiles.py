@@ -132,7 +132,8 @@ def samples_needed(quantile: float = 0.5, confidence: float = 0.95) -> int:
         [6, 36, 72, 368, 3688]
     """
     check_confidence(confidence)
-    if not 0 < quantile < 1:
+    is_number = isinstance(quantile, (int, float)) and not isinstance(quantile, bool)
+    if not is_number or not 0 < quantile < 1 or 1 - quantile == 1:
         raise MeasurementError(f"A quantile lies between 0 and 1, such as 0.5 for the median; it is {quantile!r}.")
     size = max(1, math.floor(math.log((1 - confidence) / 2) / math.log(max(quantile, 1 - quantile))) - 1)
     while not (_low_rank(size, quantile, confidence) >= 1 and _high_rank(size, quantile, confidence) <= size):

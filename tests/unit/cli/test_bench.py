@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from deep500.cli.main import run_command
+from deep500.core.errors import FileWriteError
+from deep500.measure.results import files
 from deep500.measure.results.files import read_measurement
 from deep500.measure.sampling import benchmark
 from deep500.measure.sampling.launch import run_launch
@@ -68,6 +70,34 @@ def test_interruption_loses_nothing(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert len(result.systems[0].metric().launches) == 6
 
 
+def test_interruption_before_the_first_launch_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(benchmark, "launch_process", interrupt)
+
+    assert bench("a.b:c") == 130
+    assert "nothing was measured" in capsys.readouterr().err
+
+
+def test_result_that_cannot_be_written_is_shown_and_not_said_to_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: Any) -> None:
+        raise FileWriteError("the disk is full")
+
+    monkeypatch.setattr(files, "write_measurement", full)
+
+    assert bench("a.b:c", "--launches", "1", "--output", str(tmp_path / "r.json")) == 2
+
+    shown = capsys.readouterr()
+    assert "WallclockTime" in shown.out
+    assert "The result is in" not in shown.out
+    assert "the disk is full" in shown.err
+
+
 def test_picture_is_drawn(tmp_path: Path) -> None:
     assert bench("a.b:c", "--launches", "6", "--picture", str(tmp_path / "p.svg"), "--picture-kind", "ecdf") == 0
 
@@ -92,7 +122,12 @@ def test_quantile_with_too_few_samples_is_refused_with_the_number(capsys: pytest
         (["a.b:c", "--threads", "0"], "threads was given as 0"),
         (["a.b:c", "--warm-up", "-1"], "warm_up was given as -1"),
         (["a.b:c", "--against", "a.b:d", "--pairing", "x"], "pairing was given as 'x'"),
-        (["a.b:c", "--label", "a", "--label", "b"], "labels was given as"),
+        (["a.b:c", "--label", "a", "--label", "b"], "The labels were given as"),
+        (["a.b:c", "--label", " "], "accepted: one text"),
+        (["a.b:c", "--pairing", "x"], "pairing was given as 'x'"),
+        (["a.b:c", "--output", "p.svg", "--picture", "p.svg"], "where the result goes"),
+        (["a.b:c", "--precision", "inf"], "relative_half_width was given as inf"),
+        (["a.b:c", "--quantile", "1e-300"], "quantile"),
         (["a.b:c", "--output", "no/such/folder/r.json"], "cannot be written to no/such/folder"),
         (["a.b:c", "--picture", "p.bmp"], ".bmp"),
         (["a.b:c", "--picture", "p.png", "--picture-kind", "pie"], "pie"),

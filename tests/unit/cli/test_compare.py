@@ -134,12 +134,36 @@ def test_samples_of_one_process_are_called_that(tmp_path: Path, capsys: Capture)
         ((0, 1), ["--fail-if-slower"], 1),
         ((1, 0), ["--fail-if-slower"], 0),
         ((0, 1), ["--fail-if-slower", "--margin", "9"], 0),
+        ((0, 1), ["--fail-if-undecided"], 0),
     ],
 )
 def test_exit_code_tells_of_slower_systems(
     files: list[str], capsys: Capture, order: tuple[int, int], options: list[str], code: int
 ) -> None:
-    shown(capsys, *(files[index] for index in order), *options, code=code)
+    arguments = [str(argument) for argument in (*(files[index] for index in order), *options)]
+
+    assert run_command(["compare", *arguments]) == code
+
+
+@pytest.mark.parametrize(("options", "code"), [([], 0), (["--fail-if-slower"], 0), (["--fail-if-undecided"], 1)])
+def test_exit_code_tells_of_systems_of_which_nothing_was_shown(
+    files: list[str], tmp_path: Path, options: list[str], code: int
+) -> None:
+    few = measurement(system(rows(2.0, launches=3), label="few"), day=9)
+    write_measurement(few, tmp_path / "few.json")
+
+    assert run_command(["compare", files[0], str(tmp_path / "few.json"), *options]) == code
+
+
+@pytest.mark.parametrize("option", ["--output", "--picture"])
+def test_input_is_not_replaced(files: list[str], tmp_path: Path, option: str, capsys: Capture) -> None:
+    picture = tmp_path / "a.svg"
+    picture.write_bytes(Path(files[0]).read_bytes())
+    before = picture.read_bytes()
+
+    assert run_command(["compare", str(picture), files[1], option, str(picture)]) == 2
+    assert "which is read" in capsys.readouterr().err
+    assert picture.read_bytes() == before
 
 
 def test_output_is_a_comparison(files: list[str], tmp_path: Path, capsys: Capture) -> None:

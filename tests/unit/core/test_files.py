@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deep500.core.errors import FileWriteError
-from deep500.core.files import check_writable, write_atomically
+from deep500.core.files import check_separate, check_writable, write_atomically
 
 
 def test_file_replaces_an_older_one_and_leaves_nothing_else(tmp_path: Path) -> None:
@@ -74,3 +74,22 @@ def test_check_leaves_nothing_behind(tmp_path: Path) -> None:
     check_writable(tmp_path / "result.json")
 
     assert not list(tmp_path.iterdir())
+
+
+def test_files_that_are_not_one_are_separate(tmp_path: Path) -> None:
+    check_separate({"result": tmp_path / "a", "picture": tmp_path / "b", "export": None}, [tmp_path / "c"])
+
+
+@pytest.mark.parametrize("name", ["a.json", "./a.json", "folder/../a.json", "link.json"])
+def test_output_that_replaces_an_input_or_another_output_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "a.json").touch()
+    (tmp_path / "link.json").symlink_to("a.json")
+
+    with pytest.raises(FileWriteError, match=r"The result cannot be written to a.json, which is read"):
+        check_separate({"result": name}, ["a.json"])
+    with pytest.raises(FileWriteError, match=r"The picture cannot be written to .*, where the result goes"):
+        check_separate({"result": name, "picture": "a.json"})

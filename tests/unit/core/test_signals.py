@@ -43,6 +43,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
     try:
         with signals_deferred():
             signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, previous)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from deep500.core.errors import Deep500Error, MeasurementError, PluginError, UnknownNameError
 from deep500.measure import workload as module
+from deep500.measure.metric import Direction
 from deep500.measure.workload import (
     WORKLOADS,
     Score,
@@ -225,3 +226,22 @@ def test_work_is_counted(name: str, value: Any) -> None:
 
 def test_public_names_are_all_there() -> None:
     assert all(hasattr(module, name) for name in module.__all__)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"name": 5}, "name and unit are 5"),
+        ({"name": ""}, "no empty name"),
+        ({"unit": None}, "name and unit"),
+        ({"direction": "up"}, "direction of the score a is 'up'; accepted: higher, lower"),
+        ({"kind": "speed"}, "kind of the score a is 'speed'"),
+    ],
+)
+def test_score_is_checked(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(MeasurementError, match=message):
+        Score(**{"name": "a", "value": 1.0, **values})
+
+
+def test_words_of_a_score_become_its_direction_and_kind() -> None:
+    assert Score("a", 1.0, direction="lower").direction is Direction.LOWER

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from deep500.measure.exports.mllog import mllog
+from deep500.measure.metric import Direction
 from deep500.measure.results.document import Measurement
 from deep500.measure.results.summary import summarise
 from deep500.measure.workload import Score
@@ -80,6 +81,14 @@ def test_scores_that_are_no_percentages_stay_as_they_are() -> None:
 
     found = of_key(parsed, "eval_accuracy")
     assert [(line["value"], line["metadata"]["unit"]) for line in found] == [(0.25, "nat"), (0.985, "")]
+
+
+def test_error_is_no_accuracy() -> None:
+    error = Score("L2 error", 1e-7, direction=Direction.LOWER)
+    parsed = lines(measurement(system(rows(launches=3), scores=(error,))))
+
+    assert of_key(parsed, "eval_accuracy") == []
+    assert {"L2 error": 1e-7} in [line["value"] for line in of_key(parsed, "tracked_stats")]
 
 
 @pytest.mark.parametrize(

@@ -440,3 +440,14 @@ def test_rounds_that_contradict_the_medians_decide_nothing() -> None:
 def test_confidence_of_a_half_or_less_is_refused(confidence: float) -> None:
     with pytest.raises(MeasurementError, match=r"above 0\.5"):
         compare(all_of(measurement(system(label="a"), system(label="b"))), confidence=confidence)
+
+
+def test_equivalence_is_told_with_the_interval_that_it_rests_on() -> None:
+    """The interval at full confidence may pass the margin where the two one-sided tests do not."""
+    systems = (system(rows(1.0), label="a"), system(rows(1.0, seed=1), label="b"))
+
+    (row,) = compare(all_of(measurement(*systems)), margin=0.2).rows
+
+    assert row.verdict is Verdict.EQUIVALENT
+    assert "the 90 % interval of the ratio" in row.note
+    assert "within 0.8333 .. 1.2" in row.note

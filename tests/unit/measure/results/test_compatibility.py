@@ -122,6 +122,13 @@ def test_alternatives_may_be_other_problems_which_is_listed() -> None:
     )
 
 
+def test_alternatives_of_measurements_apart_are_refused_with_what_to_do() -> None:
+    one, other = entry(identity=alternative("m:old")), entry(identity=alternative("m:new"), day=2)
+
+    with pytest.raises(MeasurementError, match=r"problem is m:old and m:new.*as=NAME"):
+        check_comparable(one, other)
+
+
 @pytest.mark.parametrize("value", [False, None, "yes", 1])
 def test_alternatives_need_the_word_of_both(value: Any) -> None:
     one = entry(identity=alternative("m:old"))

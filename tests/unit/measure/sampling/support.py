@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from deep500.measure.sampling import sampler, warm_up
+from deep500.measure.sampling import rounds, sampler, sessions, warm_up
 from deep500.measure.workload import Workload
 
 
@@ -24,8 +24,8 @@ class Clock:
         return self.moment_ns
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sampler, "now_ns", self)
-        monkeypatch.setattr(warm_up, "now_ns", self)
+        for module in (rounds, sampler, sessions, warm_up):
+            monkeypatch.setattr(module, "now_ns", self)
 
 
 class Timed(Workload):

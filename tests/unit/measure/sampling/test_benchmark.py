@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+import time
 from typing import Any
 
 import pytest
@@ -7,10 +9,14 @@ import pytest
 from deep500.core.errors import InvalidInputError, MeasurementError
 from deep500.measure.environment import isolation
 from deep500.measure.results.document import Measurement, Statistic
+from deep500.measure.results.summary import summarise
 from deep500.measure.sampling import benchmark as module
+from deep500.measure.sampling import checks
 from deep500.measure.sampling.benchmark import bench
+from deep500.measure.sampling.launch import joined
 from deep500.measure.sampling.plan import SamplingPlan
 from deep500.measure.sampling.progress import Progress
+from deep500.measure.workload import WorkloadSpec
 from tests.unit.measure.sampling.workloads import HERE, Described, quick
 
 QUICK = SamplingPlan(minimum_time_s=0.0, warm_up=1, time_limit_s=1.0)
@@ -89,15 +95,13 @@ def test_launches_of_their_own_come_in_random_order(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_frameworks_are_kept_apart(monkeypatch: pytest.MonkeyPatch, texts: list[str], pairing: str) -> None:
-    monkeypatch.setattr(module, "parse_workload", _parsed)
-
-    assert module._checked_pairing(None, [_parsed(text) for text in texts], True) == pairing
+    assert checks.checked_pairing(None, [_parsed(text) for text in texts], True) == pairing
 
 
 def _parsed(text: str) -> Any:
     _, _, place = text.partition("@")
     framework, _, device = place.partition(":")
-    return module.WorkloadSpec(text, "model", "a", {}, framework or None, device or None)
+    return WorkloadSpec(text, "model", "a", {}, framework or None, device or None)
 
 
 def test_workload_against_itself_gets_two_names() -> None:
@@ -136,11 +140,24 @@ def test_strict_refuses_before_anything_runs(monkeypatch: pytest.MonkeyPatch) ->
         ([quick], {"launches": 0}, "launches was given as 0"),
         ([quick], {"launches": True}, "launches was given as True"),
         ([quick], {"launches": 2}, "2 launches need workloads that a fresh process can build"),
-        ([quick, quick], {"labels": ["a"]}, "labels was given as"),
+        ([quick, quick], {"labels": ["a"]}, "labels were given as"),
         ([quick, quick], {"labels": ["a", "a"]}, "2 different texts"),
-        ([quick, quick], {"labels": "ab"}, "labels was given as 'ab'"),
+        ([quick, quick], {"labels": "ab"}, "labels were given as 'ab'"),
         ([quick, quick], {"pairing": "pairs"}, "pairing was given as 'pairs'; accepted are samples, launches"),
         ([quick, quick], {"pairing": "launches"}, "cannot be given processes of their own"),
+        ([quick], {"pairing": "pairs"}, "pairing was given as 'pairs'"),
+        ([quick], {"labels": [""]}, "accepted: one text"),
+        ([quick], {"labels": [1]}, "accepted: one text"),
+        ([quick, f"{HERE}:quick"], {}, "all of one kind"),
+        ([Described], {}, r"an object of it: Described\(\.\.\.\)"),
+        ([quick], {"plan": {}}, "plan was given as {}; accepted is a SamplingPlan"),
+        ([quick], {"statistic": "median"}, "statistic was given as 'median'; accepted is a Statistic"),
+        ([quick], {"plan": SamplingPlan(threads=2)}, "threads can be set for fresh processes only"),
+        (
+            [quick],
+            {"statistic": Statistic("quantile", 0.9), "plan": SamplingPlan(calls_per_sample=7)},
+            "7 calls a sample",
+        ),
     ],
 )
 def test_contradictions_are_refused(workloads: list[Any], settings: dict[str, Any], message: str) -> None:
@@ -172,6 +189,44 @@ def test_quantile_gets_the_samples_that_it_needs() -> None:
 
     assert found.design.plan["minimum_samples"] == 72
     assert len(found.systems[0].metric().rows[0]) >= 72
+
+
+def test_quantile_is_that_of_single_runs() -> None:
+    """One run in fifty is slow; of means of many runs none is."""
+    count = 0
+
+    def sometimes_slow() -> None:
+        nonlocal count
+        count += 1
+        end_s = time.perf_counter() + (2e-4 if count % 50 == 0 else 0.0)
+        while time.perf_counter() < end_s:
+            continue
+
+    plan = SamplingPlan(minimum_time_s=0.0, minimum_samples=2000, maximum_samples=2000)
+    found = bench(sometimes_slow, plan=plan, statistic=Statistic("quantile", 0.99))
+
+    assert found.systems[0].metric().launches[0].calls_per_sample == 1
+    assert summarise(found.systems[0].metric(), found.design.statistic).estimate > 1e-4
+
+
+def test_extreme_quantile_gets_room_for_its_samples() -> None:
+    plan = checks.checked_plan(SamplingPlan(), Statistic("quantile", 0.9997), True)
+
+    assert plan.minimum_samples == 12295
+    assert plan.maximum_samples > 12295
+
+
+def test_of_launches_the_worst_scores_stand_and_factors_have_to_agree() -> None:
+    def system(value: float, **factors: Any) -> Any:
+        found = bench(Described(), plan=QUICK).systems[0]
+        score = dataclasses.replace(found.scores[0], value=value)
+        return dataclasses.replace(found, scores=(score,), factors={**found.factors, **factors})
+
+    assert joined([system(99.0), system(10.0), system(98.0)], [0, 1, 2]).scores[0].value == 10.0
+    with pytest.raises(MeasurementError, match=r"Launch 2 .* its factors"):
+        joined([system(99.0, device="gpu"), system(99.0, device="cpu")], [0, 1])
+    with pytest.raises(MeasurementError, match="different scores"):
+        joined([system(99.0), dataclasses.replace(system(99.0), scores=())], [0, 1])
 
 
 @pytest.mark.parametrize("margin", [0, -0.01, float("nan"), float("inf"), "1"])

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 from deep500.core.errors import DatasetError, MeasurementError
 from deep500.measure.clock import TimerCalibration
-from deep500.measure.sampling import sampler
+from deep500.measure.sampling import rounds
 from deep500.measure.sampling.plan import SamplingPlan
-from deep500.measure.sampling.sampler import sample, timed_call
+from deep500.measure.sampling.rounds import timed_call
+from deep500.measure.sampling.sampler import sample
 from deep500.measure.workload import Workload
 from tests.unit.measure.sampling.support import Clock, Timed, drawn
 
@@ -64,7 +66,7 @@ def test_minimum_time_is_sampled(clock: Clock) -> None:
 
 
 def test_short_runs_are_batched_until_the_timer_does_not_matter(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampler, "calibrate_timer", lambda: TimerCalibration(50e-9, 100e-9))
+    monkeypatch.setattr(rounds, "calibrate_timer", lambda: TimerCalibration(50e-9, 100e-9))
     workload = Timed(clock, 20e-9)
 
     found = sample([workload], SamplingPlan(minimum_time_s=0.0, warm_up=2))
@@ -208,3 +210,42 @@ def test_look_is_told(clock: Clock) -> None:
 
     assert told[0][:2] == ("warm-up", 103)
     assert [size for phase, size, _ in told if phase == "sampling"] == [10, 13, 17, 22]
+
+
+async def _coroutine() -> int:
+    return 1
+
+
+def _generator() -> Iterator[int]:
+    yield 1
+
+
+async def _asynchronous_generator() -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize("promise", [_coroutine, _generator, _asynchronous_generator])
+def test_promise_to_do_the_work_is_not_timed(clock: Clock, promise: Callable[[], Any]) -> None:
+    class Promising(Timed):
+        def run(self) -> Any:
+            return promise()
+
+    with pytest.raises(MeasurementError, match="whose work is still to be done"):
+        sample([Promising(clock, 1.0)])
+
+
+@pytest.mark.parametrize("limit", [0, -3, "3", True, 1.5])
+def test_limit_of_runs_is_checked(clock: Clock, limit: Any) -> None:
+    class Limited(Timed):
+        runs_per_launch = limit
+
+    with pytest.raises(MeasurementError, match="runs_per_launch of timed is"):
+        sample([Limited(clock, 1.0)])
+
+
+def test_workloads_of_different_limits_cannot_run_side_by_side(clock: Clock) -> None:
+    class Limited(Timed):
+        runs_per_launch = 1
+
+    with pytest.raises(MeasurementError, match="as many as wanted, 1"):
+        sample([Timed(clock, 1.0), Limited(clock, 1.0)])

@@ -116,7 +116,7 @@ def test_narrow_terminal_has_neither_bar_nor_rate() -> None:
 def test_it_is_silent_where_stderr_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
 
-    make_trainer(GradientDescent).run_loop(1, [TerminalBarEvent(1)])
+    assert make_trainer(GradientDescent).run_loop(1, [TerminalBarEvent(1)]).complete
 
 
 class Slow(OptimizerEvent):
