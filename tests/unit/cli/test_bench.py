@@ -118,7 +118,7 @@ def test_quantile_with_too_few_samples_is_refused_with_the_number(capsys: pytest
         (["a.b:c", "--launches", "0"], "launches was given as 0"),
         (["a.b:c", "--launches", "many"], "--launches"),
         (["a.b:c", "--time-limit", "-1"], "time_limit_s was given as -1"),
-        (["a.b:c", "--precision", "0"], "half width"),
+        (["a.b:c", "--precision", "0"], "relative_half_width was given as 0.0"),
         (["a.b:c", "--threads", "0"], "threads was given as 0"),
         (["a.b:c", "--warm-up", "-1"], "warm_up was given as -1"),
         (["a.b:c", "--against", "a.b:d", "--pairing", "x"], "pairing was given as 'x'"),

@@ -298,4 +298,4 @@ def test_digits_of_a_ratio_keep_its_ends_apart_from_1(ratio: float, capsys: Capt
 
 def test_examples_are_in_the_help(capsys: Capture) -> None:
     assert run_command(["compare", "--help"]) == 0
-    assert "deep500 compare old.json new.json --fail-if-slower" in capsys.readouterr().out
+    assert "deep500 compare old.json new.json --margin 0.02 --fail-if-slower" in capsys.readouterr().out

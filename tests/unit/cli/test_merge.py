@@ -31,10 +31,13 @@ def test_merged_file_has_the_launches_of_all(files: list[str], tmp_path: Path, c
     assert read_measurement(output) == merge([read_measurement(path) for path in files])
 
 
-def test_output_may_be_one_of_the_files(files: list[str]) -> None:
-    assert run_command(["merge", *files, "--output", files[0]]) == 0
+def test_output_may_not_replace_one_of_the_files(files: list[str], capsys: Capture) -> None:
+    before = Path(files[0]).read_bytes()
 
-    assert len(read_measurement(files[0]).processes) == 3
+    assert run_command(["merge", *files, "--output", files[0]]) == 2
+
+    assert files[0] in capsys.readouterr().err
+    assert Path(files[0]).read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -231,9 +231,9 @@ def test_public_names_are_all_there() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"name": 5}, "name and unit are 5"),
-        ({"name": ""}, "no empty name"),
-        ({"unit": None}, "name and unit"),
+        ({"name": 5}, "they are 5 and"),
+        ({"name": ""}, "they are '' and ''"),
+        ({"unit": None}, "they are 'a' and None"),
         ({"direction": "up"}, "direction of the score a is 'up'; accepted: higher, lower"),
         ({"kind": "speed"}, "kind of the score a is 'speed'"),
     ],

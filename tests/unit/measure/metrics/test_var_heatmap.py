@@ -137,5 +137,5 @@ def test_what_it_is_and_wrong_use() -> None:
         VarHeatmap(reruns=1)
     with pytest.raises(InvalidInputError, match="no numbers"):
         VarHeatmap().end(["text"])
-    with pytest.raises(InvalidInputError, match="no known format"):
+    with pytest.raises(InvalidInputError, match="accepted are names"):
         VarHeatmap("picture.txt")

@@ -204,7 +204,9 @@ def test_verdict_that_does_not_survive_the_correction_is_undecided() -> None:
     for row in report.rows:
         assert not row.interval.contains(1.0)
         assert row.p_value == pytest.approx(0.03125)
-        assert row.note == "the interval excludes 1, but p = 0.062 after Holm's correction for 2 comparisons"
+        assert row.note == (
+            "the interval excludes 1, but p = 0.062 after Holm's correction for 2 comparisons; take more launches"
+        )
     assert verdicts(compare(interleaved(0.5, launches=6))) == ["faster"]
 
 
