@@ -120,10 +120,22 @@ def bench_command(
         check_writable(output, "result")
     if picture is not None:
         check_picture(picture_kind, picture)
+    _warn_of_few_launches(launches, len(against or ()))
     measurement = _measure([workload, *(against or ())], settings, output, quiet)
     if picture is not None:
         draw(measurement, picture_kind, Path(picture))
     return 0
+
+
+def _warn_of_few_launches(launches: int, comparisons: int) -> None:
+    """Tell before anything runs that no verdict can come of it."""
+    if comparisons and launches >= 1:
+        from deep500.measure.statistics import launches_needed
+
+        needed = launches_needed(comparisons)
+        if launches < needed:
+            count = f"{comparisons} comparison{'s' if comparisons > 1 else ''}"
+            print(f"Note: a verdict on {count} needs {needed} launches; there will be {launches}.", file=sys.stderr)
 
 
 def _plan(precision: float, time_limit: float, warm_up: int | None, threads: int | None) -> SamplingPlan:

@@ -42,7 +42,7 @@ class SamplingPlan:
         calls_per_sample: Number of runs to a sample, or ``None`` to find out: as many as make what reading the clock
             costs small, and all samples that are allowed fill the minimum time.
         builds: How often the workloads are built within the minimum time, each time elsewhere in memory, and as often
-            again after it; ``None`` for four times where building costs little, else once. Fresh processes only.
+            again after it; ``None`` for up to 32 times where building costs little, else once. Fresh processes only.
         timer_share: Largest share of a sample that reading the clock may cost.
         threads: Number of threads that libraries are told to use; ``None`` leaves it to them. Fresh processes only.
 

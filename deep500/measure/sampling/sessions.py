@@ -20,16 +20,16 @@ __all__ = ["Series", "Tell", "until_converged"]
 Tell = Callable[[str, int, str], None]
 
 #: Sessions in the minimum time, where building costs little.
-_SESSIONS = 4
+_SESSIONS = 32
 
 #: Rounds after a build that do not count: memory is touched for the first time.
-_FRESH_ROUNDS = 3
+_FRESH_ROUNDS = 2
 
 #: A build with its first rounds that takes longer is not repeated, in seconds.
 _CHEAP_S = 0.1
 
 #: A session lasts at least so many times as long as its build.
-_SESSION_OVER_BUILD = 4
+_SESSION_OVER_BUILD = 2
 
 
 @dataclass

@@ -10,7 +10,7 @@ from .diagnostics import (
 )
 from .launches import NestedInterval, Spread, in_process_interval, nested_interval, spread
 from .means import mean_of
-from .multiple import HolmResult, ManySystems, PairOfSystems, compare_many, holm
+from .multiple import HolmResult, ManySystems, PairOfSystems, compare_many, holm, launches_needed
 from .quantiles import (
     Interval,
     IntervalRows,
@@ -50,6 +50,7 @@ __all__ = [
     "holm",
     "in_process_interval",
     "independence",
+    "launches_needed",
     "mean_interval",
     "mean_of",
     "nested_interval",

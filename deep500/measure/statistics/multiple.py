@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import chdtrc, ndtr
 from scipy.stats import rankdata
 
+from deep500.core.counts import check_count
 from deep500.core.errors import MeasurementError
 from deep500.measure.statistics._samples import check_confidence, finite_samples
 from deep500.measure.statistics.quantiles import Interval, quantile_interval
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["HolmResult", "ManySystems", "PairOfSystems", "compare_many", "holm"]
+__all__ = ["HolmResult", "ManySystems", "PairOfSystems", "compare_many", "holm", "launches_needed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,25 @@ def holm(p_values: ArrayLike, level: float = 0.05) -> HolmResult:
     adjusted = np.empty_like(p)
     adjusted[order] = np.maximum.accumulate(steps)
     return HolmResult(adjusted, adjusted <= level, level)
+
+
+def launches_needed(comparisons: int, level: float = 0.05) -> int:
+    r"""Return the fewest launches with which one of several paired comparisons can be decided after Holm's correction.
+
+    The smallest two-sided p-value of :math:`n` signed ranks is :math:`2^{1-n}`, and the first of :math:`m` comparisons
+    is decided where :math:`m\, 2^{1-n} \le` ``level``.
+
+    Raises:
+        InvalidInputError: The number of comparisons is no whole number from 1.
+        MeasurementError: The level is not between 0 and 1.
+
+    Example:
+        >>> launches_needed(1), launches_needed(2), launches_needed(3)
+        (6, 7, 7)
+    """
+    check_count("comparisons", comparisons, least=1)
+    check_confidence(1 - level)
+    return next(n for n in itertools.count(1) if comparisons * 2.0 ** (1 - n) <= level)
 
 
 def compare_many(systems: Mapping[str, ArrayLike], confidence: float = 0.95) -> ManySystems:

@@ -163,3 +163,11 @@ def test_file_is_plain_json(tmp_path: Path) -> None:
     bench("a.b:c", "--launches", "1", "--output", str(tmp_path / "r.json"))
 
     assert json.loads((tmp_path / "r.json").read_text())["kind"] == "measurement"
+
+
+def test_too_few_launches_for_a_verdict_are_told_before(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench("a.b:c", "--against", "a.b:d", "--against", "a.b:e", "--launches", "2") == 0
+    assert "a verdict on 2 comparisons needs 7 launches; there will be 2" in capsys.readouterr().err
+
+    assert bench("a.b:c", "--against", "a.b:d", "--launches", "6") == 0
+    assert "needs" not in capsys.readouterr().err

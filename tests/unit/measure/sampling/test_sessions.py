@@ -45,11 +45,11 @@ PLAN = SamplingPlan(minimum_time_s=0.4, warm_up=2)
 def test_cheap_workloads_are_built_anew_within_the_minimum_time(clock: Clock) -> None:
     found, builds = sampled(clock, level(clock), PLAN)
 
-    assert builds >= 3
+    assert builds >= 20  # where a place costs 8 %, fewer would leave the ratio of a launch uncertain by 3 %
     assert len({round(value, 7) for value in found.series[0].samples}) == builds + 1
     assert found.stop_reason.endswith(f"; built {builds + 1} times")
     # The first rounds of each build do not count, and the time of building is not the engine's.
-    assert len(found.series[0].warm_up) == 2 + 3 * builds
+    assert len(found.series[0].warm_up) == 2 + 2 * builds
     assert found.engine_s == pytest.approx(0.0, abs=1e-9)
 
 

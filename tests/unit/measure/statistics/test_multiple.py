@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from deep500.core.errors import MeasurementError
-from deep500.measure.statistics.multiple import compare_many, holm
+from deep500.core.errors import InvalidInputError, MeasurementError
+from deep500.measure.statistics.multiple import compare_many, holm, launches_needed
 from deep500.measure.statistics.quantiles import quantile_interval
 
 SYSTEMS = {
@@ -99,3 +100,23 @@ def test_systems_that_are_alike_are_rarely_told_apart() -> None:
 def test_systems_that_cannot_be_compared_are_refused(systems: dict[str, list[float]], message: str) -> None:
     with pytest.raises(MeasurementError, match=message):
         compare_many(systems)
+
+
+@pytest.mark.parametrize("comparisons", [1, 2, 3, 7, 40])
+@pytest.mark.parametrize("level", [0.05, 0.01])
+def test_launches_needed_are_the_fewest_that_can_decide(comparisons: int, level: float) -> None:
+    needed = launches_needed(comparisons, level)
+
+    def decided(launches: int) -> bool:
+        ranks = np.arange(1.0, launches + 1)  # all on one side, the clearest there can be
+        smallest = float(stats.wilcoxon(ranks, method="exact").pvalue)
+        return bool(holm([smallest, *[1.0] * (comparisons - 1)], level).rejected[0])
+
+    assert decided(needed)
+    assert not decided(needed - 1)
+
+
+@pytest.mark.parametrize("comparisons", [0, -1, 1.5, True])
+def test_launches_needed_wants_a_count(comparisons: Any) -> None:
+    with pytest.raises(InvalidInputError, match="comparisons was given as"):
+        launches_needed(comparisons)
