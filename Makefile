@@ -9,13 +9,14 @@ VENV ?= .venv
 EXTRAS ?= pytorch,tensorflow,mpi,dev
 FRAMEWORKS ?= pytorch tensorflow reference
 PYTEST_ARGS ?=
+SANITIZE_ARGS ?=
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.deep500-is-installed
 LOG := $(VENV)/install.log
 NATIVE_SOURCES := '*.h' '*.hpp' '*.cpp' '*.cc' '*.cu' '*.cuh'
 
-.PHONY: help setup quickstart test lint check bench
+.PHONY: help setup quickstart test lint check sanitize bench
 
 help: ## List the targets
 	@printf 'Usage: make TARGET [PYTHON=python3.11] [VENV=.venv] [PYTEST_ARGS="-k name"]\n\n'
@@ -44,6 +45,9 @@ lint: setup ## Check style, types, the import rule and C++ formatting
 	fi
 
 check: test lint ## Run the tests, then the linters
+
+sanitize: setup ## Call native operators with generated inputs under AddressSanitizer (SANITIZE_ARGS adds options)
+	@$(BIN)/python -m tests.sanitizer $(SANITIZE_ARGS)
 
 bench: setup ## Run every measured comparison in benchmarks/
 	@shopt -s nullglob; files=(benchmarks/[!_]*.py); \

@@ -4,6 +4,7 @@ from . import core, datasets, frameworks, measure, networks, operators, recipe, 
 from ._version import __version__
 from .core.device import CPUDevice, GPUDevice
 from .core.errors import (
+    CompileError,
     DatasetError,
     Deep500Error,
     DeviceError,
@@ -37,10 +38,19 @@ from .measure.metrics.throughput import Throughput
 from .measure.metrics.var_heatmap import VarHeatmap
 from .measure.metrics.wallclock_time import WallclockTime
 from .networks.creation import create_model
+from .networks.custom_node import call_custom_op
 from .networks.executor_event import ExecutorEvent
 from .networks.graph_executor import GraphExecutor
 from .networks.loss import Loss
 from .networks.network import Network
+from .operators.custom.catalogue import find_custom_op, register_custom_op
+from .operators.custom.compiling import compile_custom_cppop, compile_custom_cppop_inline
+from .operators.custom.cpp_op import CppOp
+from .operators.custom.custom_op import CustomOp, CustomPythonOp
+from .operators.custom.native_op import NativeOp
+from .operators.validation.equivalence import test_op_equivalence
+from .operators.validation.forward import test_op_forward
+from .operators.validation.gradient import test_op_gradient
 from .recipe.runner import run_recipe
 from .training.metrics.test_accuracy import TestAccuracy
 from .training.metrics.training_accuracy import TrainingAccuracy
@@ -59,6 +69,10 @@ __all__ = [
     "AchievedFlops",
     "AdamOptimizer",
     "CPUDevice",
+    "CompileError",
+    "CppOp",
+    "CustomOp",
+    "CustomPythonOp",
     "Dataset",
     "DatasetError",
     "Deep500Error",
@@ -79,6 +93,7 @@ __all__ = [
     "MaxError",
     "MissingDependencyError",
     "MomentumOptimizer",
+    "NativeOp",
     "Network",
     "NumpyDataset",
     "OperatorError",
@@ -111,17 +126,25 @@ __all__ = [
     "VarHeatmap",
     "WallclockTime",
     "__version__",
+    "call_custom_op",
+    "compile_custom_cppop",
+    "compile_custom_cppop_inline",
     "core",
     "create_model",
     "datasets",
+    "find_custom_op",
     "frameworks",
     "load_dataset",
     "measure",
     "networks",
     "operators",
     "recipe",
+    "register_custom_op",
     "run_recipe",
     "tensordesc",
+    "test_op_equivalence",
+    "test_op_forward",
+    "test_op_gradient",
     "training",
     "training_events",
 ]

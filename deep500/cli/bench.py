@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from deep500.cli.console import print_error
+from deep500.cli.progress_line import ProgressLine, progress_text
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from deep500.measure.results.document import Measurement
     from deep500.measure.sampling.plan import SamplingPlan
-    from deep500.measure.sampling.progress import Progress
 
-__all__ = ["BENCH_EXAMPLES", "bench_command"]
+__all__ = ["BENCH_EXAMPLES", "BenchCommand", "bench_command"]
 
 BENCH_EXAMPLES = """\b
 Workloads:
@@ -27,6 +26,8 @@ Workloads:
   dataset:NAME                                     reading a minibatch
   recipe:FILE                                      a whole recipe
   package.module:function                          any Python callable
+The name of a problem set in their place measures all of its sizes, and has
+options of its own: deep500 bench deepbench --help
 
 \b
 Examples:
@@ -35,6 +36,7 @@ Examples:
   deep500 bench op:Conv,X=8x3x32x32,W=16x3x3x3@pytorch --threads 1
   deep500 bench my_module:new --against my_module:old --margin 0.01
   deep500 bench dataset:digits --launches 1 --time-limit 2
+  deep500 bench deepbench --op gemm --framework pytorch --limit 5
 
 \b
 Exit code:
@@ -74,6 +76,20 @@ Peak = Annotated[bool, typer.Option("--peak/--no-peak", help="Measure what this 
 Picture = Annotated[str | None, typer.Option(metavar="FILE", help="Draw the samples: a .png or .svg file.")]
 PictureKind = Annotated[str, typer.Option(metavar="KIND", help="violin or ecdf.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+
+
+class BenchCommand(TyperCommand):
+    """``bench``; in front of its arguments, the name of a problem set makes it the command that measures the set."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Parse the arguments, as those of the other command where they begin with a problem set."""
+        from deep500.operators.problem_set import PROBLEM_SETS
+
+        if args and args[0] in PROBLEM_SETS:
+            from deep500.cli.problem_set import problem_set_parser
+
+            return problem_set_parser().make_context(info_name, args, parent=parent, **extra)
+        return super().make_context(info_name, args, parent=parent, **extra)
 
 
 def bench_command(
@@ -166,8 +182,8 @@ def _measure(workloads: Sequence[str], settings: dict[str, Any], output: str | N
             written[:] = [output]
 
     try:
-        with _Line(quiet) as line:
-            bench(*workloads, **settings, on_progress=line.tell, on_launch=keep)
+        with ProgressLine(quiet) as line:
+            bench(*workloads, **settings, on_progress=lambda p: line.tell(progress_text(p)), on_launch=keep)
     except KeyboardInterrupt:
         if not latest:
             print_error("interrupted before the first launch had ended, so nothing was measured.")
@@ -176,34 +192,3 @@ def _measure(workloads: Sequence[str], settings: dict[str, Any], output: str | N
         for measurement in latest:
             show_measurement(measurement, *written)
     return latest[0]
-
-
-class _Line:
-    """One moving line on stderr, where that is a terminal."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._quiet = quiet or sys.stderr is None or not sys.stderr.isatty()
-        self._status: Any = None
-
-    def __enter__(self) -> Self:
-        if not self._quiet:
-            from rich.console import Console
-
-            self._status = Console(stderr=True).status("")
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def tell(self, progress: Progress) -> None:
-        """Show where the measurement is."""
-        if self._status is None:
-            return
-        from rich.text import Text
-
-        samples = f", {progress.samples} samples" if progress.samples else ""
-        detail = f": {progress.detail}" if progress.detail else ""
-        text = f"launch {progress.launch} of {progress.launches}, {progress.phase}{samples}{detail}"
-        self._status.update(Text(text, overflow="ellipsis", no_wrap=True))

@@ -113,4 +113,5 @@ KINDS: dict[str, Callable[[], Iterator[Row]]] = {
     "operators": _plugins("deep500.operators.library"),
     "recipes": _recipes,
     "workloads": _plugins("deep500.workloads"),
+    "problem_sets": _plugins("deep500.operators.problem_sets"),
 }

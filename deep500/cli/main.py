@@ -4,7 +4,7 @@
 code  meaning
 ====  ==================================================================================================
 0     done; a recipe PASSED
-1     a recipe FAILED: a metric is worse than acceptable, or the training diverged
+1     a recipe FAILED: a metric is worse than acceptable, or the training diverged; or a check of an operator did
 2     the user's mistake, or the machine's (a full disk), told in one line on the standard error
 70    a fault of Deep500 itself, shown with its traceback (``EX_SOFTWARE`` of ``sysexits.h``)
 130   interrupted with Ctrl-C; a result file that was asked for is written and marked as incomplete
@@ -22,7 +22,7 @@ from typing import Annotated
 import typer
 
 from deep500._version import __version__
-from deep500.cli.bench import BENCH_EXAMPLES, bench_command
+from deep500.cli.bench import BENCH_EXAMPLES, BenchCommand, bench_command
 from deep500.cli.blame import circumstance, recipe_error
 from deep500.cli.compare import COMPARE_EXAMPLES, compare_command
 from deep500.cli.console import print_error, print_table, print_traceback
@@ -31,6 +31,7 @@ from deep500.cli.exit_codes import FAILED, FAULT, INTERRUPTED, MISTAKE, PASSED, 
 from deep500.cli.export import EXPORT_EXAMPLES, export_command
 from deep500.cli.lint import LINT_EXAMPLES, lint_command
 from deep500.cli.merge import MERGE_EXAMPLES, merge_command
+from deep500.cli.op import op_app
 from deep500.cli.process import run_as_process
 from deep500.core.errors import Deep500Error
 from deep500.core.signals import signals_deferred
@@ -173,8 +174,9 @@ def list_(
 
 
 app.command(name="env", epilog=ENV_EXAMPLES)(environment_command)
-app.command(name="bench", epilog=BENCH_EXAMPLES)(bench_command)
+app.command(name="bench", cls=BenchCommand, epilog=BENCH_EXAMPLES)(bench_command)
 app.command(name="lint", epilog=LINT_EXAMPLES)(lint_command)
 app.command(name="compare", epilog=COMPARE_EXAMPLES)(compare_command)
 app.command(name="merge", epilog=MERGE_EXAMPLES)(merge_command)
 app.command(name="export", epilog=EXPORT_EXAMPLES)(export_command)
+app.add_typer(op_app, name="op")

@@ -18,7 +18,7 @@ from deep500.core.random import random_stream
 from deep500.core.tensor_descriptor import numpy_dtype
 from deep500.core.texts import shown
 from deep500.measure.clock import Stopwatch
-from deep500.measure.environment.control_groups import memory_limit_bytes
+from deep500.measure.environment.free_memory import free_memory_bytes
 from deep500.measure.environment.probes.cpu import cpu
 from deep500.measure.environment.system import System, UnreadableError
 from deep500.measure.workload import Work
@@ -172,7 +172,7 @@ def measured_peak(dtype: Any = "float32", *, duration_s: float = 0.5) -> Peak:
 
 @functools.cache
 def _measured_peak(dtype: str, duration_s: float, threads: int, library: str) -> Peak:
-    flops_per_s, side, products = _multiply(dtype, duration_s, int(_MEMORY_SHARE * _free_memory_bytes()))
+    flops_per_s, side, products = _multiply(dtype, duration_s, int(_MEMORY_SHARE * free_memory_bytes()))
     bytes_per_s, triads = _measured_bandwidth(duration_s, threads)
     how = (
         f"measured on this machine with {threads} thread{'s' if threads > 1 else ''}: best of {products} products of "
@@ -184,7 +184,7 @@ def _measured_peak(dtype: str, duration_s: float, threads: int, library: str) ->
 @functools.cache
 def _measured_bandwidth(duration_s: float, threads: int) -> tuple[float, str]:
     """Return the bytes a second, and what was run for them."""
-    size_bytes, note = _array_bytes(_last_level_cache_bytes(), int(_MEMORY_SHARE * _free_memory_bytes()))
+    size_bytes, note = _array_bytes(_last_level_cache_bytes(), int(_MEMORY_SHARE * free_memory_bytes()))
     bytes_per_s, passes = _triad(size_bytes, threads, duration_s)
     return bytes_per_s, f"{passes} triads over arrays of {size_bytes / 2**20:.0f} MiB{note}"
 
@@ -282,19 +282,6 @@ def _last_level_cache_bytes() -> int | None:
         return None
     level = max(cache["level"] for cache in caches)
     return int(sum(cache["size_bytes"] * cache["count"] for cache in caches if cache["level"] == level))
-
-
-def _free_memory_bytes() -> int:
-    """Return how much memory the process may still take."""
-    import psutil
-
-    free = int(psutil.virtual_memory().available)
-    try:
-        limit = memory_limit_bytes(System())
-    except UnreadableError as error:
-        _logger.debug("The memory limit of the control group is not known: %s", error)
-        limit = None
-    return free if limit is None else max(0, min(free, limit - psutil.Process().memory_info().rss))
 
 
 def _blas() -> tuple[int, str]:

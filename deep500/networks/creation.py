@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
-from onnxscript import GraphBuilder
+from onnxscript import GraphBuilder, nn
 
 from deep500.core.counts import check_count
 from deep500.core.errors import InvalidInputError
 from deep500.core.random import check_seed, random_stream
 from deep500.core.registry import Registry
 from deep500.core.tensor_descriptor import numpy_dtype
+from deep500.core.texts import shown
 from deep500.networks.layers import InitializedParameter
 from deep500.networks.network import Network
 from deep500.networks.normalise.model import IR_VERSION, OPSET_VERSION
@@ -25,9 +26,13 @@ __all__ = ["MODELS", "create_model"]
 #: The models, one file each in ``deep500/networks/models``.
 MODELS = Registry("model", "deep500.networks.models")
 
+#: What makes a model's module: ``(*, classes, shape, ...)``.
+ModelFunction = Callable[..., nn.Module]
+
 
 def create_model(
-    name: str,
+    model: str | ModelFunction,
+    /,
     batch_size: int | str | None = None,
     *,
     classes: int = 10,
@@ -36,14 +41,14 @@ def create_model(
     dtype: str = "float32",
     **arguments: Any,
 ) -> Network:
-    """Create one of the models that ``deep500 list models`` shows.
+    """Create one of the models that ``deep500 list models`` shows, or one of your own.
 
     The network has one input, ``"input"`` of shape ``[batch, *shape]``, and one output, ``"output"`` of shape
     ``[batch, classes]`` (class scores, or regression targets). First weights are drawn in float64 from one Philox
     stream a parameter, named for it, and rounded to ``dtype``.
 
     Args:
-        name: The model's name.
+        model: The model's name, or a function ``(*, classes, shape, ...)`` that returns an ``onnxscript.nn.Module``.
         batch_size: Number of samples a batch; by default symbolic, so that every size is accepted.
         classes: Number of outputs a sample.
         shape: Shape of one sample, such as ``(1, 28, 28)`` for ``[C, H, W]``.
@@ -55,7 +60,7 @@ def create_model(
         UnknownNameError: There is no such model.
         InvalidInputError: An argument is not accepted.
     """
-    module_function = MODELS.get(name)
+    name, module_function = _found(model)
     check_seed(seed)
     sample_shape = _check_shape(shape)
     check_count("classes", classes, least=1)
@@ -65,7 +70,7 @@ def create_model(
     if element.name not in ("float16", "float32", "float64", "bfloat16"):
         raise InvalidInputError(f"A network cannot be of dtype {dtype!r}; accepted are floating dtypes.")
     _check_arguments(name, module_function, arguments)
-    module = module_function(classes=classes, shape=sample_shape, **arguments)
+    module = _made(name, module_function, classes, sample_shape, arguments)
 
     graph = ir.Graph([], [], nodes=[], opset_imports={"": OPSET_VERSION}, name=name)
     builder = GraphBuilder(graph)
@@ -83,6 +88,28 @@ def create_model(
     return Network(ir.Model(graph, ir_version=IR_VERSION, producer_name="deep500"))
 
 
+def _found(model: Any) -> tuple[str, ModelFunction]:
+    """Return the name of a model, and the function that makes its module."""
+    if isinstance(model, str):
+        return model, MODELS.get(model)
+    if not callable(model) or isinstance(model, nn.Module):
+        raise InvalidInputError(
+            f"create_model was given {shown(model)}; accepted are a model's name (see: deep500 list models) and a "
+            f"function (*, classes, shape) that returns an onnxscript.nn.Module."
+        )
+    return getattr(model, "__name__", type(model).__name__), model
+
+
+def _made(name: str, function: ModelFunction, classes: int, shape: tuple[int, ...], arguments: Any) -> nn.Module:
+    module = function(classes=classes, shape=shape, **arguments)
+    if not isinstance(module, nn.Module):
+        raise InvalidInputError(
+            f"The model {name!r} returned {shown(module)}; accepted is an onnxscript.nn.Module, whose "
+            f"forward(op, x) adds the nodes."
+        )
+    return module
+
+
 def _check_shape(shape: Any) -> tuple[int, ...]:
     sizes = tuple(shape) if isinstance(shape, (tuple, list)) else None
     if not sizes or any(isinstance(s, bool) or not isinstance(s, int) or s < 1 for s in sizes):
@@ -93,7 +120,10 @@ def _check_shape(shape: Any) -> tuple[int, ...]:
 
 
 def _check_arguments(name: str, function: Any, arguments: dict[str, Any]) -> None:
-    accepted = [p for p in inspect.signature(function).parameters if p not in ("classes", "shape")]
+    parameters = inspect.signature(function).parameters.values()
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    accepted = [parameter.name for parameter in parameters if parameter.name not in ("classes", "shape")]
     unknown = sorted(set(arguments) - set(accepted))
     if unknown:
         raise InvalidInputError(

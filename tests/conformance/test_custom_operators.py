@@ -1,12 +1,11 @@
 """Every adapter runs and differentiates every custom operator as NumPy does, and refuses what it refuses.
 
-An adapter takes part by a :class:`Harness` in ``HARNESSES``.
+An adapter takes part by a harness in ``custom_harnesses.py``.
 """
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -15,50 +14,17 @@ import onnx_ir as ir
 import pytest
 from onnxscript import GraphBuilder
 
-from deep500.core.errors import OperatorError
+from deep500.core.errors import CompileError, OperatorError
 from deep500.core.tensor_descriptor import tensordesc
 from deep500.frameworks import FRAMEWORKS
 from deep500.networks import Network, call_custom_op
 from deep500.networks.normalise.model import IR_VERSION, OPSET_VERSION
 from deep500.operators.custom import catalogue
 from deep500.operators.custom.compiling import compile_custom_cppop_inline
+from deep500.operators.custom.cpp_op import CppOp
 from deep500.operators.custom.custom_op import CustomOp, CustomPythonOp
-from tests.unit.operators.sources import IPOWOP, cube_sum, failing, mixed
-
-Arrays = Sequence[np.ndarray | None]
-
-
-class Harness(abc.ABC):
-    """How an adapter's operators are called with NumPy arrays."""
-
-    framework: str
-
-    def custom_op(self, op: CustomOp) -> Callable[..., Any]:
-        """Return the adapter's function."""
-        function: Callable[..., Any] = FRAMEWORKS.get(self.framework).custom_op(op)
-        return function
-
-    @abc.abstractmethod
-    def forward(self, op: CustomOp, inputs: Arrays) -> list[np.ndarray]:
-        """Run an operator."""
-
-    @abc.abstractmethod
-    def gradients(self, op: CustomOp, inputs: Arrays, grads: Arrays) -> list[np.ndarray | None]:
-        """Return the gradients by all inputs, from those by the outputs; ``None`` leaves an output unused."""
-
-
-class ReferenceHarness(Harness):
-    framework = "reference"
-
-    def forward(self, op: CustomOp, inputs: Arrays) -> list[np.ndarray]:
-        outputs = self.custom_op(op)(*inputs)
-        return list(outputs) if isinstance(outputs, tuple) else [outputs]
-
-    def gradients(self, op: CustomOp, inputs: Arrays, grads: Arrays) -> list[np.ndarray | None]:
-        return list(op.run_backward(grads, inputs, self.forward(op, inputs)))
-
-
-HARNESSES = {harness.framework: harness for harness in (ReferenceHarness(),)}
+from tests.conformance.custom_harnesses import HARNESSES, Arrays, Harness
+from tests.unit.operators.sources import IPOWOP, IPOWOP_CLASS, cube_sum, failing, mixed
 
 
 @pytest.fixture(params=sorted(HARNESSES))
@@ -68,18 +34,18 @@ def harness(request: pytest.FixtureRequest) -> Harness:
     return HARNESSES[request.param]
 
 
-class IPowOp(CustomPythonOp):
-    """Seed 002's."""
-
-    def __init__(self, power: int) -> None:
-        super().__init__()
+# fmt: off
+class IPowOp(CustomPythonOp):  # as seed 002 prints it
+    def __init__(self, power):
+        super(IPowOp, self).__init__()  # noqa: UP008
         self.power = power
-
-    def forward(self, inputs: Any) -> Any:
+        assert int(power) == power # integral
+    def forward(self, inputs):
         return inputs[0] ** self.power
-
-    def backward(self, grads: Any, fwd_inputs: Any, fwd_outputs: Any) -> Any:
-        return grads[0] * self.power * (fwd_inputs[0] ** (self.power - 1))
+    def backward(self, grads, fwd_inputs, fwd_outputs):
+        return (grads[0] * self.power *
+            (fwd_inputs[0] ** (self.power - 1)))
+# fmt: on
 
 
 class ScaledSplit(CustomPythonOp):
@@ -101,18 +67,23 @@ class ScaledSplit(CustomPythonOp):
         return np.concatenate([scale * left, right], axis=1), np.asarray(by_scale, scale.dtype)
 
 
-def ipowop(dtype: str = "float64") -> CustomOp:
-    """Return seed 002's class."""
-    every = [tensordesc(dtype, None)]
-    return compile_custom_cppop_inline("ipowop", IPOWOP, every, every, additional_definitions={"DPOWER": 3})
+#: Seed 002's class as printed there, and the includes that it needs.
+IPOWOP_PRINTED = f"#include <cmath>\n#include <deep500/deep500.h>\n{IPOWOP_CLASS}"
+
+
+def ipowop(source: str = IPOWOP) -> CustomOp:
+    """Return seed 002's class, of tensors of any shape."""
+    every = [tensordesc("float64", None)]
+    return compile_custom_cppop_inline("ipowop", source, every, every, additional_definitions={"DPOWER": 3})
 
 
 STREAM = np.random.default_rng(0)
 X, SHIFT, LABELS = STREAM.standard_normal((4, 6)), STREAM.standard_normal((4, 6)), np.array([1, 2, 3])
 
-#: What makes an operator, its inputs, and what to leave unused of its outputs.
+#: What makes an operator, and its inputs.
 CASES: dict[str, tuple[Callable[[], CustomOp], list[Any]]] = {
-    "python": (lambda: IPowOp(3), [X]),
+    "seed 002, Python": (lambda: IPowOp(3), [X]),
+    "seed 002, C++": (lambda: ipowop(IPOWOP_PRINTED), [X]),
     "python, two outputs": (ScaledSplit, [X, np.array(1.5)]),
     "C++": (cube_sum, [X]),
     "C++, mixed dtypes": (lambda: mixed(factors=(0.5,), offsets=(7,)), [X, LABELS, SHIFT]),
@@ -197,6 +168,40 @@ def test_an_operator_that_throws(harness: Harness) -> None:
         harness.forward(failing("runtime_error"), [np.ones(2, np.float32)])
 
 
+class ClosedPipe(CppOp):
+    """Copies; its backward throws."""
+
+    name = "closed_pipe"
+    source = """
+    #include <deep500/operator.h>
+    struct ClosedPipe {
+        static constexpr bool backward_reads_outputs = false;
+        static void forward(deep500::View<const double> x, deep500::View<double> y) {
+            for (int64_t i = 0; i < x.size(); ++i) y[i] = x[i];
+        }
+        static void backward(deep500::View<const double>, deep500::View<const double>, deep500::View<double>) {
+            throw std::runtime_error("the return pipe is closed");
+        }
+    };
+    D500_OPERATOR(closed_pipe, ClosedPipe)
+    """
+
+
+def test_a_backward_that_throws(harness: Harness) -> None:
+    np.testing.assert_array_equal(harness.forward(ClosedPipe(), [X])[0], X)
+    with pytest.raises(OperatorError, match=r"closed_pipe.*: the return pipe is closed$"):
+        harness.gradients(ClosedPipe(), [X], [X])
+
+
+def test_a_python_operator_that_refuses(harness: Harness) -> None:
+    class Warm(CustomPythonOp):
+        def forward(self, x: Any) -> Any:
+            raise OperatorError("x must be warm")
+
+    with pytest.raises(OperatorError, match="x must be warm"):
+        harness.forward(Warm(), [X])
+
+
 def test_nan_is_no_error(harness: Harness) -> None:
     assert np.isnan(harness.forward(ipowop(), [np.array([np.nan, 1.0])])[0]).tolist() == [True, False]
 
@@ -221,6 +226,60 @@ def test_no_backward(harness: Harness) -> None:
 
     with pytest.raises(OperatorError, match=r"failing.*cannot be differentiated"):
         harness.gradients(failing(""), [x], [x])
+
+
+# --- what does not compile -------------------------------------------------------------------------------------------
+
+
+class Misspelt(CppOp):
+    name = "misspelt"
+    source = """
+    #include <deep500/operator.h>
+    struct Misspelt {
+        static void forward(deep500::View<const double> x, deep500::View<double> y) {
+            y[0] = sqare(x[0]);
+        }
+    };
+    D500_OPERATOR(misspelt, Misspelt)
+    """
+
+
+class Unlinked(CppOp):
+    name = "unlinked"
+    source = """
+    #include <deep500/operator.h>
+    double defined_nowhere(double);
+    struct Unlinked {
+        static void forward(deep500::View<const double> x, deep500::View<double> y) { y[0] = defined_nowhere(x[0]); }
+    };
+    D500_OPERATOR(unlinked, Unlinked)
+    """
+
+
+class Renamed(ClosedPipe):
+    """Its source registers another name."""
+
+
+def test_a_compile_error_names_the_authors_line_and_the_command(harness: Harness) -> None:
+    with pytest.raises(CompileError) as caught:
+        harness.custom_op(Misspelt())
+
+    headline, *_, last = str(caught.value).splitlines()
+    assert headline.startswith("The operator 'misspelt' did not compile: misspelt.cpp:5: 'sqare' was not declared")
+    assert "y[0] = sqare(x[0]);" in str(caught.value)
+    assert last.startswith("Command: ")
+    assert "misspelt.cpp" in last
+    assert caught.value.command
+
+
+def test_a_function_that_no_source_defines(harness: Harness) -> None:
+    with pytest.raises(CompileError, match=r"linking failed: undefined reference to .defined_nowhere\(double\)"):
+        harness.custom_op(Unlinked())
+
+
+def test_a_library_without_the_functions_of_the_operator(harness: Harness) -> None:
+    with pytest.raises(OperatorError, match=r"has no function d5_Renamed_describe.*D500_OPERATOR\(Renamed, Class\)"):
+        harness.custom_op(Renamed())
 
 
 # --- in a network -----------------------------------------------------------------------------------------------------
@@ -266,3 +325,32 @@ def test_every_executor_runs_and_differentiates_custom_nodes(framework: str, net
     for name, gradient in gradients.items():
         assert np.abs(gradient).max() > 1e-3
         np.testing.assert_allclose(other_gradients[name], gradient, rtol=1e-10)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS.names())
+@pytest.mark.parametrize(
+    ("make", "dtype", "message"),
+    [
+        (lambda: failing("runtime_error"), np.dtype(np.float32), "the pump is broken"),
+        (ClosedPipe, np.dtype(np.float64), "the return pipe is closed"),
+    ],
+    ids=["forward", "backward"],
+)
+def test_an_operator_that_throws_in_a_network(
+    framework: str, make: Callable[[], CustomOp], dtype: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = FRAMEWORKS.get(framework)
+    if not adapter.REQUIREMENT.is_installed():
+        pytest.skip(f"{framework} is not installed")
+    monkeypatch.setattr(catalogue, "_ENTRIES", {})
+    graph = ir.Graph([], [], nodes=[], opset_imports={"": OPSET_VERSION}, name="throwing")
+    builder = GraphBuilder(graph)
+    x = builder.input("x", ir.DataType.from_numpy(dtype), ["batch", 6])
+    w = builder.initializer(ir.tensor(np.ones(6, dtype), name="w"))
+    builder.add_output(call_custom_op(builder.op, make(), builder.op.Mul(x, w)), "y")
+    network = Network(ir.Model(graph, ir_version=IR_VERSION))
+    network.append_loss("MeanSquaredError")
+    executor = adapter.from_model(network)
+
+    with pytest.raises(OperatorError, match=message):
+        executor.inference_and_backprop({"x": X.astype(dtype), "label": X.astype(dtype)}, "loss")

@@ -27,6 +27,21 @@ MUTABLE = {"batch_size": 128, "executor": "reference", "optimizer": "momentum"}
 METRICS = [(d5.TestAccuracy(), 10.0)]
 """
 
+CUSTOM_OPERATOR = """
+import deep500 as d5
+
+class Cube(d5.CustomPythonOp):
+    def __init__(self, factor=1.0):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x):
+        return self.factor * x * x * x
+
+    def backward(self, grads, fwd_inputs, fwd_outputs):
+        return 3 * self.factor * grads[0] * fwd_inputs[0] * fwd_inputs[0]
+"""
+
 #: Workloads that a framework runs, without the framework.
 PLACED = {
     "training": "model:lenet,shape=1x8x8,batch_size=4",
@@ -37,8 +52,12 @@ PLACED = {
     "operator's gradient": "op:Softmax,input=8x5,mode=gradient",
     "operator on constants": "op:ReduceSum,data=4x6,axes=[1],mode=gradient",
     "operator on labels": "op:SoftmaxCrossEntropyLoss,scores=16x5,labels=16:int64",
+    "product of a problem set": "deepbench:gemm,size=129,form=wrapped",
+    "convolution of a problem set": "deepbench:convolution,size=44",
     "file": "model:{folder}/own.onnx,batch_size=4",
     "recipe": "recipe:{folder}/small.py",
+    "custom operator": "custom:{folder}/own_op.py:Cube",
+    "custom operator's gradient": "custom:{folder}/own_op.py:Cube,factor=0.5,call.mode=gradient",
 }
 
 #: Workloads that no framework runs.
@@ -57,6 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
     made = tmp_path_factory.mktemp("workloads")
     (made / "small.py").write_text(RECIPE)
+    (made / "own_op.py").write_text(CUSTOM_OPERATOR)
     (made / "conformance_sum.py").write_text("def total(size):\n    return sum(range(size))\n")
     create_model("mlp", shape=(6,), classes=3).save(made / "own.onnx")
     with pytest.MonkeyPatch.context() as patch:
@@ -96,7 +116,7 @@ def test_frameworks_do_the_same_work(name: str, framework: str, folder: Path) ->
     for what in ("identity", "workload_hash", "data_hash", "initialisation_hash", "work"):
         assert own[what] == reference[what], what
     assert own["data_hash"] is not None
-    assert (own["initialisation_hash"] is None) == text.startswith("op:")
+    assert (own["initialisation_hash"] is None) == text.startswith(("op:", "custom:", "deepbench:"))
     factors = own["factors"]
     assert (factors["framework"], factors["device"]) == (framework, "cpu")
     assert factors["framework_version"] == FRAMEWORKS.get(framework).REQUIREMENT.version()

@@ -57,6 +57,8 @@ class NativeFunctionOp(CustomOp):
             self.input_count = len(self.input_descriptors)
         if self.output_descriptors is not None:
             self.output_count = len(self.output_descriptors)
+        #: The function itself where it returns a single tensor, so that nothing stands between it and its caller.
+        self.run_native: Callable[..., Any] = function if self.output_count == 1 else self
 
     def __call__(self, *inputs: Any) -> Any:
         """Run the function; return the output, or a tuple of several."""

@@ -25,7 +25,8 @@ def custom_op(op: CustomOp) -> Callable[..., Any]:
     ``torch.export`` see one node, and it runs on CUDA's current stream.
 
     Native operators take tensors of any strides. Those in Python get NumPy arrays that share the memory of tensors on
-    the processor and cannot be written to; on a GPU CuPy arrays where ``array_module`` says so, else copies.
+    the processor and cannot be written to; on a GPU CuPy arrays where ``array_module`` says so, else copies. A function
+    of PyTorch's own that was wrapped by :func:`custom_op_from_native` comes back as it was.
 
     A second derivative is an error unless the operator's library has a ``second``; forward-mode derivatives are one.
 
@@ -52,7 +53,7 @@ def custom_op(op: CustomOp) -> Callable[..., Any]:
     """
     _check_operator(op)
     if isinstance(op, NativeFunctionOp):
-        return op
+        return op.run_native
     if op.input_count == 0:
         raise OperatorError(f"{op.name} has no inputs; PyTorch's operators need one, to know the device.")
     return registered(op, register_native if isinstance(op, NativeOp) else register_python)

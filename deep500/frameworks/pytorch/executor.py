@@ -14,7 +14,8 @@ from torch import fx
 from deep500.core.device import Device
 from deep500.core.errors import Deep500Error, InvalidInputError, TrainingError, UnsupportedOperatorError
 from deep500.core.tensor_descriptor import TensorDescriptor
-from deep500.frameworks.pytorch._dtypes import dtype_name, torch_dtype
+from deep500.frameworks.pytorch._arrays import to_array, to_tensor
+from deep500.frameworks.pytorch._dtypes import dtype_name
 from deep500.frameworks.pytorch.device import torch_device
 from deep500.frameworks.pytorch.translation import StoredTensors, translate
 from deep500.networks.executor_event import ExecutorEvent
@@ -51,7 +52,7 @@ class PyTorchExecutor(GraphExecutor):
         self._parameter_names = network.get_params()
         for name in (*self._parameter_names, *network.states, *network.constants):
             (value,) = network.fetch_tensors([name])
-            tensor = _from_numpy(value).to(self.torch_device)
+            tensor = to_tensor(value).to(self.torch_device)
             self.stored.add(name, tensor, trained=name in self._parameter_names)
 
     def _module(self, program: Program) -> fx.GraphModule:
@@ -108,24 +109,21 @@ class PyTorchExecutor(GraphExecutor):
 
     def to_native(self, value: Any, descriptor: TensorDescriptor) -> torch.Tensor:
         """Return a value as a tensor on the device; NumPy arrays are shared with the processor, not copied."""
-        tensor = value if isinstance(value, torch.Tensor) else _from_numpy(value)
+        tensor = value if isinstance(value, torch.Tensor) else to_tensor(value)
         return tensor if tensor.device == self.torch_device else tensor.to(self.torch_device, non_blocking=True)
 
     def to_numpy(self, tensor: Any) -> NDArray[Any]:
         """Return a tensor as a NumPy array, shared when it lies on the processor."""
         if not isinstance(tensor, torch.Tensor):
             return np.asarray(tensor)
-        array = tensor.detach().cpu()
-        if array.dtype is torch.bfloat16:
-            return array.view(torch.int16).numpy().view(TensorDescriptor("bfloat16").numpy_dtype)
-        return array.numpy()
+        return to_array(tensor)
 
     def _stored_to_numpy(self, name: str, tensor: Any) -> NDArray[Any]:
         return np.array(self.to_numpy(tensor))
 
     def _store(self, name: str, value: NDArray[Any]) -> None:
         with torch.no_grad():
-            self.stored.tensor(name).copy_(_from_numpy(value))
+            self.stored.tensor(name).copy_(to_tensor(value))
 
     def synchronize(self) -> None:
         """Wait until the GPU has finished; the processor always has."""
@@ -164,23 +162,6 @@ def _explained(network: str) -> Iterator[None]:
 
 def _reason(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def _from_numpy(value: Any) -> torch.Tensor:
-    array = np.asarray(value)
-    if array.dtype.name == "bfloat16":
-        array = array.copy() if any(stride < 0 for stride in array.strides) else array
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    torch_dtype(array.dtype.name)
-    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
-        # PyTorch cannot share memory that must not be written, nor walk backwards.
-        array = array.copy()
-    try:
-        return torch.from_numpy(array)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"PyTorch cannot take a NumPy array of dtype {array.dtype.name} with strides {array.strides}: {error}"
-        ) from error
 
 
 def from_model(

@@ -38,6 +38,8 @@ def custom_op(op: CustomOp) -> Callable[..., Any]:
     """
     if isinstance(op, NativeOp):
         return op.numpy_forward  # nothing of ours stands between it and its caller
+    if isinstance(op, _NumpyOp):
+        return op.run_native
     if isinstance(op, CustomOp):
         return op.__call__
     raise OperatorError(
@@ -108,13 +110,38 @@ class _NumpyOp(CustomOp):
         Raises:
             OperatorError: It fails, or returns another number of arrays.
         """
-        outputs = self._called(self._function, *inputs)
+        return self._checked(self._called(self._function, *inputs))
+
+    def _checked(self, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
         if len(outputs) != self.output_count or any(y is None for y in outputs):
             raise OperatorError(
                 f"{self.name} returned {len(outputs)} outputs; the operator has {self.output_count}. Say so by "
                 f"outputs=, one descriptor for each."
             )
         return outputs
+
+    def run_native(self, *inputs: Any) -> Any:
+        """Call the function on arrays; a single array that it returns goes to the caller as it is.
+
+        Small functions would notice lists and tuples in between, and checks that cannot fail for such a result.
+
+        Raises:
+            OperatorError: The function fails, or returns another number of arrays.
+        """
+        for x in inputs:
+            if type(x) is not np.ndarray:
+                return self(*inputs)
+        self.check_input_count(len(inputs))
+        try:
+            result = self._function(*inputs)
+        except Deep500Error:
+            raise
+        except Exception as error:
+            raise self._explained(error) from error
+        if self.output_count == 1 and type(result) is np.ndarray:
+            return result
+        outputs = self._checked(_listed(result))
+        return outputs[0] if len(outputs) == 1 else outputs
 
     def backward(
         self, grads: Sequence[OptionalArray], fwd_inputs: Sequence[OptionalArray], fwd_outputs: Sequence[OptionalArray]
@@ -147,9 +174,16 @@ class _NumpyOp(CustomOp):
         except Deep500Error:
             raise
         except Exception as error:
-            raise OperatorError(f"{self.name} failed: {type(error).__name__}: {message_of(error)}") from error
-        results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-        return tuple(None if y is None else np.asarray(y) for y in results)
+            raise self._explained(error) from error
+        return _listed(result)
+
+    def _explained(self, error: Exception) -> OperatorError:
+        return OperatorError(f"{self.name} failed: {type(error).__name__}: {message_of(error)}")
+
+
+def _listed(result: Any) -> tuple[Any, ...]:
+    results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    return tuple(None if y is None else np.asarray(y) for y in results)
 
 
 def _identifier(function: Callable[..., Any]) -> str:

@@ -1,8 +1,12 @@
 import deep500.core.requirement
 
 from .custom_operator import custom_op, custom_op_from_native, load_custom_operators
+from .custom_operator_call import prepare_call
+from .custom_operator_check import custom_op_checks
 from .executor import TensorFlowExecutor, from_model
 from .optimizers import AdamOptimizer, GradientDescent, MomentumOptimizer
+from .problem_functions import problem_function
+from .validated_operator import as_operator
 
 REQUIREMENT: deep500.core.requirement.Requirement
 
@@ -12,8 +16,12 @@ __all__ = [
     "GradientDescent",
     "MomentumOptimizer",
     "TensorFlowExecutor",
+    "as_operator",
     "custom_op",
+    "custom_op_checks",
     "custom_op_from_native",
     "from_model",
     "load_custom_operators",
+    "prepare_call",
+    "problem_function",
 ]

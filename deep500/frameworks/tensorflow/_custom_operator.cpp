@@ -21,6 +21,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -78,7 +79,8 @@ class NativeKernel : public tensorflow::OpKernel {
         if (function_ == nullptr) {
             OP_REQUIRES(context, !is_gpu_ && gradients_are_zero(context), missing());
             for (Tensor* result : results) {
-                std::memset(const_cast<char*>(result->tensor_data().data()), 0, result->tensor_data().size());
+                const absl::string_view bytes = result->tensor_data();  // of a tensor without elements, at no address
+                if (!bytes.empty()) std::memset(const_cast<char*>(bytes.data()), 0, bytes.size());
             }
             return;
         }

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,11 @@ from deep500.measure.results.report import ComparisonReport, Source
 __all__ = [
     "COMPARISON_SCHEMA_FILE",
     "MEASUREMENT_SCHEMA_FILE",
+    "content_text",
+    "measurement_from_content",
+    "measurement_text",
     "read_comparison",
+    "read_content",
     "read_measurement",
     "read_with_source",
     "write_comparison",
@@ -35,10 +39,11 @@ MEASUREMENT_SCHEMA_FILE = Path(__file__).with_name("measurement.schema.json")
 #: JSON Schema of a comparison's file.
 COMPARISON_SCHEMA_FILE = Path(__file__).with_name("comparison.schema.json")
 
-#: Which file, and what makes it.
+#: Which schema, its version, and what makes such a file.
 _KINDS = {
     "measurement": (MEASUREMENT_SCHEMA_FILE, SCHEMA_VERSION, "deep500 bench --output"),
     "comparison": (COMPARISON_SCHEMA_FILE, COMPARISON_VERSION, "deep500 compare --output"),
+    "collection": (Path(__file__).with_name("collection.schema.json"), 1, "deep500 bench PROBLEM_SET --output"),
 }
 
 
@@ -61,13 +66,33 @@ def read_with_source(path: str | PathLike[str]) -> tuple[Measurement, Source]:
     Raises:
         MeasurementError: See :func:`read_measurement`.
     """
-    name = shown_path(path)
-    content, data = _read(path, "measurement")
+    content, data = read_content(path, "measurement")
+    measurement = _checked(content, shown_path(path))
+    return measurement, Source(fspath(path), hashlib.sha256(data).hexdigest())
+
+
+def measurement_from_content(content: Mapping[str, Any], name: str) -> Measurement:
+    """Return the measurement that a document holds, checked in all that it says.
+
+    Args:
+        content: The document, or the part of one that another schema describes.
+        name: What messages call it.
+
+    Raises:
+        MeasurementError: It breaks its schema or contradicts itself, or a hash is not that of its content.
+    """
+    problem = _schema_problem(content, "measurement")
+    if problem is not None:
+        raise MeasurementError(f"{name} is no valid measurement: {problem}")
+    return _checked(content, name)
+
+
+def _checked(content: Mapping[str, Any], name: str) -> Measurement:
     measurement = Measurement.from_dict(content)
     for problem in (_contradiction(measurement), _wrong_hash(measurement, content)):
         if problem is not None:
             raise MeasurementError(f"{name} is refused: {problem}")
-    return measurement, Source(fspath(path), hashlib.sha256(data).hexdigest())
+    return measurement
 
 
 def write_measurement(measurement: Measurement, path: str | PathLike[str]) -> None:
@@ -79,10 +104,23 @@ def write_measurement(measurement: Measurement, path: str | PathLike[str]) -> No
         MeasurementError: Samples are not finite, or the measurement contradicts itself or its schema.
         FileWriteError: The file cannot be written.
     """
+    write_atomically(path, measurement_text(measurement, path), "measurement")
+
+
+def measurement_text(measurement: Measurement, path: str | PathLike[str]) -> str:
+    """Return the content of a measurement's file, in which nothing stands that cannot be read again.
+
+    Args:
+        measurement: The measurement.
+        path: Where it is going to, for messages.
+
+    Raises:
+        MeasurementError: Samples are not finite, or the measurement contradicts itself or its schema.
+    """
     problem = _unwritable(measurement)
     if problem is not None:
         raise MeasurementError(f"The measurement cannot be written to {shown_path(path)}: {problem}")
-    _write(measurement, "measurement", path)
+    return content_text(measurement.to_dict, "measurement", path)
 
 
 def read_comparison(path: str | PathLike[str]) -> ComparisonReport:
@@ -91,7 +129,7 @@ def read_comparison(path: str | PathLike[str]) -> ComparisonReport:
     Raises:
         MeasurementError: There is no such file, it is another document or of a newer version, or breaks its schema.
     """
-    return ComparisonReport.from_dict(_read(path, "comparison")[0])
+    return ComparisonReport.from_dict(read_content(path, "comparison")[0])
 
 
 def write_comparison(report: ComparisonReport, path: str | PathLike[str]) -> None:
@@ -101,12 +139,22 @@ def write_comparison(report: ComparisonReport, path: str | PathLike[str]) -> Non
         MeasurementError: The report breaks its schema.
         FileWriteError: The file cannot be written.
     """
-    _write(report, "comparison", path)
+    write_atomically(path, content_text(report.to_dict, "comparison", path), "comparison")
 
 
-def _write(content_of: Measurement | ComparisonReport, kind: str, path: str | PathLike[str]) -> None:
+def content_text(content_of: Callable[[], dict[str, Any]], kind: str, path: str | PathLike[str]) -> str:
+    """Return a document as the text of a file, with a line for each of its keys.
+
+    Args:
+        content_of: Returns the document.
+        kind: Which document it is.
+        path: Where it is going to, for messages.
+
+    Raises:
+        MeasurementError: It breaks its schema, or cannot be said in JSON.
+    """
     try:
-        content = content_of.to_dict()
+        content = content_of()
         # A key a line: the encoder is far slower where it indents, and a sample a line is not to be read anyway.
         lines = [f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in content.items()]
         problem = "it is nested too deeply" if is_deep(content) else _schema_problem(content, kind)
@@ -114,11 +162,19 @@ def _write(content_of: Measurement | ComparisonReport, kind: str, path: str | Pa
         raise MeasurementError(f"The {kind} cannot be written to {shown_path(path)}: {message_of(error)}") from error
     if problem is not None:
         raise MeasurementError(f"The {kind} cannot be written to {shown_path(path)}: {problem}")
-    write_atomically(path, "{\n" + ",\n".join(lines) + "\n}\n", kind)
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _read(path: str | PathLike[str], kind: str) -> tuple[dict[str, Any], bytes]:
-    """Return a document that keeps its schema, and the bytes that it was read from."""
+def read_content(path: str | PathLike[str], kind: str) -> tuple[dict[str, Any], bytes]:
+    """Return a document that keeps its schema, and the bytes that it was read from.
+
+    Args:
+        path: The file.
+        kind: Which document is needed.
+
+    Raises:
+        MeasurementError: There is no such file, it is another document or of a newer version, or breaks its schema.
+    """
     name = shown_path(path)
     maker = _KINDS[kind][2]
     try:

@@ -109,7 +109,21 @@ def _checked_size(name: str, size: Any) -> Any:
     return size
 
 
-def checked_gradients(name: str, gradients: Sequence[Any], inputs: Sequence[Any]) -> tuple[Any, ...]:
+def checked_gradients(
+    name: str, gradients: Sequence[Any], inputs: Sequence[Any], *, are_given: bool = True
+) -> tuple[Any, ...]:
+    """Return the gradients of a backward, one for each input, in the input's dtype.
+
+    Args:
+        name: Name of the operator.
+        gradients: What its backward returned.
+        inputs: The inputs, ``None`` where there is none.
+        are_given: Whether an input that is ``None`` is absent, and so is its gradient. An operator whose backward does
+            not read the inputs need not be given them: then a gradient is kept, and its shape cannot be checked.
+
+    Raises:
+        OperatorError: There are more or fewer gradients, or one is not of its input's shape, or no float.
+    """
     if len(gradients) != len(inputs):
         raise OperatorError(
             f"{name}.backward returned {len(gradients)} gradients for {len(inputs)} inputs; accepted is one for every "
@@ -117,8 +131,11 @@ def checked_gradients(name: str, gradients: Sequence[Any], inputs: Sequence[Any]
         )
     checked: list[Any] = []
     for index, (gradient, x) in enumerate(zip(gradients, inputs)):
-        if gradient is None or x is None or not is_float_name(x.dtype.name):
+        if gradient is None or (x is None and are_given) or (x is not None and not is_float_name(x.dtype.name)):
             checked.append(None)
+            continue
+        if x is None:
+            checked.append(gradient if is_float_name(gradient.dtype.name) else None)
             continue
         if gradient.shape != x.shape or not is_float_name(gradient.dtype.name):
             raise OperatorError(

@@ -136,6 +136,37 @@ class CustomOp(Operator):
         if self.input_count is not None and count != self.input_count:
             raise OperatorError(f"{self.name} was given {count} inputs; accepted are {self.input_count}.")
 
+    def example_inputs(
+        self, rng: np.random.Generator, dtype: str, large: bool = False
+    ) -> Sequence[OptionalArray] | None:
+        """Return inputs that show the operator at work, for ``deep500 op check`` and ``deep500 bench custom:...``.
+
+        They should lie away from kinks and jumps, where there is no derivative to check. For an operator in C++ they
+        are converted to the dtypes of its variant; one in Python gets them as they are.
+
+        Args:
+            rng: Where random values come from; the same values each time.
+            dtype: Name of the dtype that is to be checked, such as ``"float32"`` or ``"bfloat16"``.
+            large: Whether to return inputs of a size at which the operator's work, not its call, takes the time. An
+                author may leave the parameter out; then one size is measured.
+
+        Returns:
+            One array an input, ``None`` where an optional one is to be absent. ``None`` alone, the default, has them
+            made up: normally distributed, of the shapes that descriptors say, else of the shape (2, 3, 4).
+        """
+        return None
+
+    def framework_function(self, framework: str) -> Callable[..., Any] | None:
+        """Return a function of a framework's tensors that computes the same, to compare results and times with.
+
+        Args:
+            framework: Name of the framework, as ``deep500 list frameworks`` shows it.
+
+        Returns:
+            A function that takes one tensor an input; ``None``, the default, where there is none.
+        """
+        return None
+
     def run_forward(self, inputs: Sequence[OptionalArray]) -> tuple[Any, ...]:
         """Run :meth:`forward`; return a tuple of arrays, checked.
 
@@ -212,10 +243,12 @@ class CustomPythonOp(CustomOp):
         self.output_descriptors = output_descriptors
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Find out whether there is a backward."""
+        """Find out whether there is a backward, and how many inputs the forward names."""
         super().__init_subclass__(**keywords)
         if "differentiable" not in vars(cls):
             cls.differentiable = cls.backward is not CustomPythonOp.backward
+        if "forward" in vars(cls) and "input_count" not in vars(cls):
+            cls.input_count = _input_count(cls)
 
     def forward(self, *inputs: Any, **keywords: Any) -> Any:
         """Compute the outputs; see the class. It must not modify its inputs."""
@@ -237,8 +270,7 @@ class CustomPythonOp(CustomOp):
 
     def run_forward(self, inputs: Sequence[OptionalArray]) -> tuple[Any, ...]:
         """Run :meth:`forward` in the author's call style; see :meth:`CustomOp.run_forward`."""
-        self.check_input_count(len(inputs))
-        result = self.forward(list(inputs)) if _takes_list(type(self)) else self._spread(inputs)
+        result = self._listed(inputs) if _takes_list(type(self)) else self._spread(inputs)
         outputs = as_tuple(result)
         _check_outputs(self, inputs, outputs)
         return outputs
@@ -257,7 +289,11 @@ class CustomPythonOp(CustomOp):
             for g, y in zip([*grads, *[None] * (len(fwd_outputs) - len(grads))], fwd_outputs)
         ]
         result = as_tuple(self.backward(known, list(fwd_inputs), list(fwd_outputs)))
-        return checked_gradients(self.name, result, fwd_inputs)
+        return checked_gradients(self.name, result, fwd_inputs, are_given=self.gradient_needs[0])
+
+    def _listed(self, inputs: Sequence[OptionalArray]) -> Any:
+        self.check_input_count(len(inputs))
+        return self.forward(list(inputs))
 
     def _spread(self, inputs: Sequence[OptionalArray]) -> Any:
         try:
@@ -267,6 +303,7 @@ class CustomPythonOp(CustomOp):
                 f"{self.name}.forward{inspect.signature(self.forward)} cannot take {len(inputs)} inputs: {error}. "
                 f"Give it one parameter for each input, or a single one named 'inputs' for a list of all."
             ) from error
+        self.check_input_count(len(inputs))
         return self.forward(*inputs)
 
 
@@ -288,6 +325,17 @@ def _takes_list(operator: type[CustomPythonOp]) -> bool:
     parameters = list(inspect.signature(function).parameters.values())[1:]
     named = [p for p in parameters if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     return len(named) == len(parameters) == 1 and named[0].name == "inputs"
+
+
+def _input_count(operator: type[CustomPythonOp]) -> int | None:
+    """Return the number of inputs that ``forward`` has a parameter for; ``None`` where it can take several numbers."""
+    if _takes_list(operator):
+        return None
+    parameters = list(inspect.signature(operator.forward).parameters.values())[1:]
+    required = all(
+        p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and p.default is inspect.Parameter.empty for p in parameters
+    )
+    return len(parameters) if required else None
 
 
 def _check_outputs(op: CustomPythonOp, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:

@@ -67,6 +67,11 @@ class NativeOp(CustomOp):
         """The compiled operator."""
         return self._library
 
+    @property
+    def input_descriptors(self) -> Sequence[TensorDescriptor] | None:
+        """What the inputs are compared with; ``None`` where the operator takes all that its library takes."""
+        return None if self._types is None else self._types.inputs
+
     @cached_property
     def name(self) -> str:  # type: ignore[override]
         """Name of the library's operator."""

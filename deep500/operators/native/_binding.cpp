@@ -7,11 +7,11 @@
 namespace {
 
 // Calls resolve(shapes, dtypes), which returns (shape, dtype) or None for every output.
-std::unique_ptr<Remembered> ask(Caller* self, PyObject* const* arrays, const d5_tensor* inputs) {
+std::shared_ptr<const Remembered> ask(Caller* self, PyObject* const* arrays, const d5_tensor* inputs) {
     const Py_ssize_t count = self->state->input_count;
     Owned shapes(PyTuple_New(count)), dtypes(PyTuple_New(count));
     if (!shapes || !dtypes) return nullptr;
-    std::unique_ptr<Remembered> result(new Remembered());
+    const auto result = std::make_shared<Remembered>();
     result->inputs.assign(inputs, inputs + count);
     for (Py_ssize_t i = 0; i < count; ++i) {
         const bool absent = inputs[i].ndim < 0;
@@ -48,25 +48,27 @@ std::unique_ptr<Remembered> ask(Caller* self, PyObject* const* arrays, const d5_
     return result;
 }
 
-// Returns what is remembered of a call like this, after asking Python when it is new; null with an error set.
-const Remembered* look_up(Caller* self, PyObject* const* arrays, const d5_tensor* inputs) {
+// Returns what is remembered of a call like this, after asking Python when it is new; null with an error set. Whatever
+// Python runs meanwhile, a collection of garbage perhaps, may call the operator too, so that the call keeps what it
+// uses.
+std::shared_ptr<const Remembered> look_up(Caller* self, PyObject* const* arrays, const d5_tensor* inputs) {
     State& state = *self->state;
     const size_t count = static_cast<size_t>(state.input_count);
     for (size_t i = 0; i < kRemembered; ++i) {
         const size_t place = (state.latest + i) % kRemembered;
-        const Remembered* known = state.remembered[place].get();
+        const std::shared_ptr<const Remembered>& known = state.remembered[place];
         if (known != nullptr && fits(*known, inputs, count)) {
             state.latest = place;
             return known;
         }
     }
-    std::unique_ptr<Remembered> fresh = ask(self, arrays, inputs);
+    std::shared_ptr<const Remembered> fresh = ask(self, arrays, inputs);
     if (!fresh) return nullptr;
     state.latest = state.next;
     state.next = (state.next + 1) % kRemembered;
-    std::unique_ptr<Remembered>& place = state.remembered[state.latest];
-    place = std::move(fresh);
-    return place.get();
+    // What was there is let go last: it may run code of Python.
+    const std::shared_ptr<const Remembered> former = std::exchange(state.remembered[state.latest], fresh);
+    return fresh;
 }
 
 PyObject* failure(const State& state, const char* message) {
@@ -115,10 +117,28 @@ PyObject* run(Caller* self, PyObject* const* arrays, d5_tensor* inputs, const Re
     call.error = message;
     call.error_size_bytes = sizeof message;
     int32_t status;
-    // Nothing of Python is used until the function returns; `known` may be forgotten meanwhile.
+    // Nothing of Python is used until the function returns.
     Py_BEGIN_ALLOW_THREADS status = state.function(&call);
     Py_END_ALLOW_THREADS if (status != D5_OK) return failure(state, message);
     return results.release();
+}
+
+// Says of which input NumPy makes no array; what is no such refusal, such as a lack of memory, stays as it is.
+void explain(const State& state, Py_ssize_t index) {
+    if (PyErr_ExceptionMatches(PyExc_MemoryError) || !PyErr_ExceptionMatches(PyExc_Exception)) return;
+    PyObject *type, *cause, *traceback;
+    PyErr_Fetch(&type, &cause, &traceback);
+    PyErr_NormalizeException(&type, &cause, &traceback);
+    if (traceback != nullptr) PyException_SetTraceback(cause, traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    PyErr_Format(operator_error, "%s was given something as input %zd of which NumPy makes no array: %S",
+                 state.name.c_str(), index, cause);
+    PyObject* error;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyErr_NormalizeException(&type, &error, &traceback);
+    PyException_SetCause(error, cause);
+    PyErr_Restore(type, error, traceback);
 }
 
 PyObject* caller_call(PyObject* object, PyObject* const* arguments, size_t nargsf, PyObject* names) {
@@ -147,9 +167,11 @@ PyObject* caller_call(PyObject* object, PyObject* const* arguments, size_t nargs
     for (; made < count; ++made) {
         arrays[made] = arguments[made] == Py_None ? Py_NewRef(Py_None) : as_array(arguments[made]).release();
         if (arrays[made] == nullptr) break;
-        describe(arrays[made], inputs[made]);
     }
-    const Remembered* known = made == count ? look_up(self, arrays, inputs) : nullptr;
+    if (made < count) explain(state, made);
+    // Not before all are arrays: to make one of an object runs the object's code, which may reach the others.
+    for (Py_ssize_t i = 0; made == count && i < count; ++i) describe(arrays[i], inputs[i]);
+    const std::shared_ptr<const Remembered> known = made == count ? look_up(self, arrays, inputs) : nullptr;
     if (known != nullptr) {
         d5_tensor* outputs = tensors_in_place + kInPlace;
         if (known->outputs.size() > kInPlace) {

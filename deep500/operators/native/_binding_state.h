@@ -12,6 +12,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 static_assert(sizeof(npy_intp) == sizeof(int64_t), "NumPy's sizes must be of 64 bits");
@@ -75,7 +76,7 @@ struct State {
     bool always_tuple;
     std::vector<Attribute> attributes;
     std::vector<d5_attribute> attribute_views;
-    std::unique_ptr<Remembered> remembered[kRemembered];
+    std::shared_ptr<const Remembered> remembered[kRemembered];
     size_t next = 0, latest = 0;
 };
 

@@ -20,7 +20,8 @@ EXPECTED = {
     "events": {"batch_hash", "progress_bar"},
     "operators": {"conv", "relu", "batch_normalization"},
     "recipes": {"digits_lenet", "digits_mlp", "cifar10_resnet44"},
-    "workloads": {"callable", "dataset", "model", "op", "recipe"},
+    "workloads": {"callable", "dataset", "deepbench", "model", "op", "recipe"},
+    "problem_sets": {"deepbench"},
 }
 
 

@@ -23,6 +23,10 @@ struct Mixed {
                             deep500::integers("offsets"), deep500::reals("factors"));
 
     template <typename T>
+    static void check(View<const T> x, Optional<const T> shift) {
+        if (shift) deep500::require_same_shape(x, shift, "x", "shift");
+    }
+    template <typename T>
     static deep500::compute_type<T> scale(const Attributes& attributes) {
         double result = attributes.real("scale");
         for (const double factor : attributes.reals("factors")) result *= factor;
@@ -33,6 +37,7 @@ struct Mixed {
     template <typename T>
     static void forward(View<const T> x, View<const int64_t> labels, Optional<const T> shift, View<T> y,
                         View<int64_t> n, Attributes attributes) {
+        check(x, shift);
         const auto factor = scale<T>(attributes);
         for (int64_t i = 0; i < x.size(); ++i) y[i] = factor * x[i] + (shift ? shift[i] : T(0));
         n[0] = attributes.integer("extra");
@@ -43,6 +48,7 @@ struct Mixed {
     static void backward(View<const T> y_gradient, View<const T> x, View<const int64_t> labels,
                          Optional<const T> shift, View<const T> y, View<const int64_t> n, View<T> x_gradient,
                          Optional<T> shift_gradient, Attributes attributes) {
+        check(x, shift);
         const auto factor = scale<T>(attributes);
         for (int64_t i = 0; i < x.size(); ++i) {
             x_gradient[i] = factor * y_gradient[i];

@@ -102,6 +102,7 @@ struct Squash {
     template <typename T>
     static void forward(deep500::View<const T> x, deep500::View<const T> y, deep500::View<T> z,
                         deep500::View<int32_t> m) {
+        deep500::require_same_shape(x, y, "x", "y");
         for (int64_t i = 0; i < x.size(); ++i) {
             z[i] = std::tanh(x[i] + y[i]);
             m[i] = x[i] + y[i] > 0;

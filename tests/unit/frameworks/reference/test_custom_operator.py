@@ -9,7 +9,7 @@ from deep500.core.errors import OperatorError
 from deep500.core.tensor_descriptor import tensordesc
 from deep500.frameworks.reference import custom_op, custom_op_from_native
 from deep500.operators.custom import CustomPythonOp
-from deep500.operators.gradient_check import max_gradient_error
+from deep500.operators.validation import test_op_gradient
 from tests.unit.operators.sources import cube_sum, failing, mixed
 
 X = np.random.default_rng(0).standard_normal((3, 2))
@@ -55,9 +55,35 @@ def test_functions_of_numpy() -> None:
     assert (op.name, op.differentiable, op.output_count) == ("matmul", True, 1)
     np.testing.assert_array_equal(op(X, X.T), X @ X.T)
     np.testing.assert_array_equal(custom_op(op)(X, X.T), X @ X.T)
-    assert max_gradient_error(op, [X, X.T]) < 1e-7
+    assert test_op_gradient(op, [X, X.T]).passed
     wrong = custom_op_from_native(np.matmul, backward=lambda g, x, y: (1.01 * g[0] @ x[1].T, x[0].T @ g[0]))
-    assert max_gradient_error(wrong, [X, X.T]) > 1e-3
+    with pytest.raises(OperatorError, match="The gradient of matmul by input 0 is wrong"):
+        test_op_gradient(wrong, [X, X.T])
+
+
+def test_single_array_goes_from_the_function_to_the_caller_as_it_is() -> None:
+    result = X @ X.T
+    fast = custom_op(custom_op_from_native(lambda *inputs: result, [tensordesc("float64", 3, 2)] * 2))
+
+    assert fast(X, X) is result
+    assert custom_op(custom_op_from_native(np.matmul))([[1.0, 2.0]], X[:2]).shape == (1, 2)  # what is no array yet
+    assert custom_op(custom_op_from_native(lambda x: 3.0))(X).dtype == np.float64  # nor what is returned
+    low, high = custom_op(custom_op_from_native(lambda x: [x.min(1), x.max(1)], None, [tensordesc("float64", 3)] * 2))(
+        X
+    )
+    assert (low <= high).all()
+    with pytest.raises(OperatorError, match="was given 1 inputs; accepted are 2"):
+        fast(X)
+    with pytest.raises(OperatorError, match="matmul failed: ValueError: matmul: Input operand 1 has a mismatch"):
+        custom_op(custom_op_from_native(np.matmul))(X, X)
+    with pytest.raises(OperatorError, match="divmod returned 2 outputs; the operator has 1"):
+        custom_op(custom_op_from_native(np.divmod))(X, X)
+
+    def refusing(x: Any) -> Any:
+        raise OperatorError("not this one")
+
+    with pytest.raises(OperatorError, match=r"^not this one$"):
+        custom_op(custom_op_from_native(refusing))(X)
 
 
 def test_several_outputs() -> None:

@@ -13,7 +13,7 @@ from deep500.core.tensor_descriptor import tensordesc
 from deep500.frameworks.tensorflow import custom_op, custom_op_from_native, load_custom_operators
 from deep500.frameworks.tensorflow._errors import explain_run
 from deep500.operators.custom import CustomPythonOp, compile_custom_cppop_inline
-from deep500.operators.gradient_check import numerical_gradient
+from deep500.operators.validation.differences import numerical_gradient
 from tests.unit.frameworks.tensorflow.operators import (
     blend,
     blend_inputs,

@@ -11,7 +11,7 @@ from deep500.core.errors import OperatorError
 from deep500.frameworks.tensorflow import custom_op
 from deep500.frameworks.tensorflow._errors import explain_run
 from deep500.operators.custom import CustomPythonOp
-from deep500.operators.gradient_check import numerical_gradient
+from deep500.operators.validation.differences import numerical_gradient
 from tests.unit.frameworks.tensorflow.operators import traced
 
 
@@ -98,10 +98,7 @@ def way(request: pytest.FixtureRequest) -> Callable[[Any, int], Any]:
 
 
 def numerical(op: CustomPythonOp, arrays: list[Any], weights: list[Any], index: int) -> Any:
-    class Runs(IPowOp):
-        forward = op.run_forward  # type: ignore[assignment]
-
-    return numerical_gradient(Runs(1), arrays, weights, index)
+    return numerical_gradient(op, arrays, weights, index)
 
 
 @pytest.mark.parametrize("op", [IPowOp(3), FromOutputs()], ids=repr)

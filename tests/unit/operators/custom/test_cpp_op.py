@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from deep500.core.errors import CompileError, OperatorError
+from deep500.operators.custom import compiling
+from deep500.operators.custom.compiling import compile_sources
 from deep500.operators.custom.cpp_op import CppOp
+from deep500.operators.native import _compiler, devices
 from tests.unit.operators.sources import CUBE_SUM, MIXED
 
 
@@ -103,3 +106,82 @@ def test_source_that_is_not_there() -> None:
 
     with pytest.raises(CompileError, match=r"lost.cpp cannot be read: No such file"):
         Lost()(np.ones(1))
+
+
+# --- a build for GPUs -------------------------------------------------------------------------------------------------
+
+
+class TwoSources(CppOp):
+    """The form for authors: the second source would be CUDA."""
+
+    name = "cube_sum"
+    source = CUBE_SUM
+    cuda_source = CUBE_SUM.replace("sums[i] = 0", "sums[i] = 100")
+    flags = ("-DFOR_CPU",)
+    cuda_flags = ("-DFOR_CUDA",)
+
+    def infer(self, shapes: Any, dtypes: Any) -> Any:
+        return [shapes[0], shapes[0][:1]], [dtypes[0], dtypes[0]]
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What is compiled, by a compiler that takes what is for nvcc, too."""
+    made: list[dict[str, Any]] = []
+
+    def compile_instead(name: str, sources: Any, *, cuda: bool, **options: Any) -> Any:
+        made.append({"cuda": cuda, "flags": options["flags"]})
+        return compile_sources(name, sources, **options)
+
+    monkeypatch.setattr(compiling, "compile_sources", compile_instead)
+    monkeypatch.setattr(TwoSources, "_libraries", {})
+    return made
+
+
+def last_sum(op: CppOp) -> float:
+    return float(op(np.ones((1, 2)))[1][0])
+
+
+def test_the_processor_is_chosen_where_there_is_no_gpu(builds: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "cuda_device_count", lambda: 0)
+
+    assert last_sum(TwoSources()) == 2.0
+    assert builds == [{"cuda": False, "flags": ("-DFOR_CPU",)}]
+
+
+def test_cuda_is_chosen_where_there_are_a_gpu_and_nvcc(builds: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "cuda_device_count", lambda: 1)
+    monkeypatch.setattr(_compiler, "find_compiler", lambda cuda: None)
+
+    assert last_sum(TwoSources()) == 102.0
+    assert last_sum(TwoSources()) == 102.0
+    assert builds == [{"cuda": True, "flags": ("-DFOR_CUDA",)}]
+
+
+def test_the_processor_is_chosen_where_nvcc_is_missing(
+    builds: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(devices, "cuda_device_count", lambda: 1)
+    monkeypatch.setattr(_compiler, "find_compiler", lambda cuda: _compiler._no_cpp_compiler())
+
+    with caplog.at_level("INFO"):
+        assert last_sum(TwoSources()) == 2.0
+    assert "TwoSources is compiled for the processor only" in caplog.text
+
+
+def test_a_build_that_is_asked_for(builds: Any) -> None:
+    cpu, cuda = TwoSources().compiled_for("cpu"), TwoSources().compiled_for("cuda")
+
+    assert [last_sum(op) for op in (cpu, cuda, cpu, cuda)] == [2.0, 102.0, 2.0, 102.0]
+    assert [build["cuda"] for build in builds] == [False, True]
+    assert cuda.library is not cpu.library
+    assert last_sum(pickle.loads(pickle.dumps(cuda))) == 102.0
+    assert last_sum(cuda.with_attributes()) == 102.0
+
+
+def test_builds_that_cannot_be() -> None:
+    with pytest.raises(OperatorError, match=r"CubeSum has no cuda_source, so it cannot be compiled for CUDA"):
+        CubeSum().compiled_for("cuda")
+    with pytest.raises(OperatorError, match=r"compiled_for was given 'gpu'; accepted are 'cpu' and 'cuda'"):
+        TwoSources().compiled_for("gpu")
+    assert CubeSum().compiled_for("cpu").library.path == CubeSum().library.path

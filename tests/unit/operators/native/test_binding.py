@@ -17,6 +17,7 @@ from deep500.core.errors import OperatorError
 from deep500.operators.custom.compiling import compile_custom_cppop_inline
 from deep500.operators.custom.native_op import NativeOp
 from deep500.operators.native.binding import make_caller
+from tests.unit.operators.array_forms import FORMS, SHAPES, in_form
 from tests.unit.operators.sources import cube_sum, mixed
 
 DTYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
@@ -30,34 +31,8 @@ def op() -> NativeOp:
 @st.composite
 def arrays(draw: Any, shapes: st.SearchStrategy[tuple[int, ...]], dtype: Any) -> np.ndarray:
     """Draw an array in one of the many forms that NumPy has for the same values."""
-    shape = draw(shapes)
-    form = draw(
-        st.sampled_from(["plain", "transposed", "reversed", "gaps", "broadcast", "unaligned", "swapped", "fixed"])
-    )
-    values = np.random.default_rng(draw(st.integers(0, 99))).integers(-8, 9, shape).astype(dtype)
-    if form == "transposed" and values.ndim:
-        values = np.ascontiguousarray(values.T).T
-    elif form == "reversed" and values.ndim:
-        values = np.ascontiguousarray(values[::-1])[::-1]
-    elif form == "gaps":
-        wide = np.zeros((*shape, 3), values.dtype)
-        wide[..., 1] = values
-        values = wide[..., 1]
-    elif form == "broadcast":
-        values = np.broadcast_to(values[..., :1], shape) if values.ndim and values.shape[-1] else values
-    elif form == "unaligned":
-        buffer = np.zeros(values.nbytes + 1, np.uint8)
-        moved = buffer[1:].view(values.dtype).reshape(shape)
-        moved[...] = values
-        values = moved
-    elif form == "swapped" and values.dtype != ml_dtypes.bfloat16:
-        values = values.astype(values.dtype.newbyteorder())
-    elif form == "fixed":
-        values.setflags(write=False)
-    return values
-
-
-SHAPES = st.lists(st.integers(0, 4), min_size=0, max_size=5).map(tuple)
+    values = np.random.default_rng(draw(st.integers(0, 99))).integers(-8, 9, draw(shapes))
+    return in_form(np.asarray(values, dtype), draw(st.sampled_from(FORMS)))
 
 
 @settings(max_examples=300)

@@ -1,0 +1,1 @@
+"""Checking operators that a user wrote: loading, building, validating and measuring them, one file a step."""

@@ -1,0 +1,3 @@
+#include "batchnorm.h"
+
+D500_OPERATOR(batchnorm, native_ops::BatchNorm)

@@ -1,0 +1,3 @@
+#include "gemm.h"
+
+D500_OPERATOR(gemm, native_ops::Gemm)

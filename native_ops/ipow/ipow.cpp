@@ -1,0 +1,3 @@
+#include "ipow.h"
+
+D500_OPERATOR(ipow, native_ops::IPow)

@@ -1,0 +1,3 @@
+#include "sparse_topk.h"
+
+D500_OPERATOR(sparse_topk, native_ops::SparseTopK)

@@ -1,0 +1,179 @@
+"""Starting a process under AddressSanitizer and UndefinedBehaviorSanitizer, and judging what it left."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import platformdirs
+
+__all__ = ["Job", "Outcome", "judge", "run_job", "sanitizer_environment"]
+
+#: Flags of everything that is compiled: the binding, the adapters, the operators.
+FLAGS = (
+    "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+    # Casts to classes of the frameworks need type information that their libraries keep to themselves.
+    "-fno-sanitize=vptr",
+    # Abseil's containers are laid out differently where they see the sanitizer; TensorFlow's library does not see it.
+    "-U__SANITIZE_ADDRESS__",
+    "-DD500_CHECK_BOUNDS",
+)  # fmt: skip
+
+#: Flags for a framework. With these checks GCC takes no address of a function for a constant, as Abseil does.
+FLAGS_FOR = {"tensorflow": ("-fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute",)}
+
+#: Python and the frameworks free little at the end. Memory that is not there is to be an error of Python's.
+_ASAN_OPTIONS = (
+    "halt_on_error=1:detect_leaks=0:detect_stack_use_after_return=1:exitcode=99:allocator_may_return_null=1:"
+    "max_allocation_size_mb=4096"
+)
+
+#: What a sanitizer writes at the top of a report of a planted bug.
+_REPORTS = {"write": "heap-buffer-overflow", "overflow": "signed integer overflow"}
+
+#: What UndefinedBehaviorSanitizer writes.
+_UNDEFINED = ": runtime error: "
+
+#: How much of a report, and of what a process said, is shown, in lines.
+_SHOWN_LINES = 60
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one process does.
+
+    Attributes:
+        target: The framework.
+        calls: Number of generated calls.
+        planted: The bug that it ends with.
+        seed: What the calls are generated from.
+    """
+
+    target: str
+    calls: int
+    planted: str
+    seed: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.target}, {self.calls} calls, planted {self.planted}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a job.
+
+    Attributes:
+        job: The job.
+        counts: How many calls ended how.
+        problems: What is wrong; empty where the job passed.
+    """
+
+    job: Job
+    counts: Mapping[str, int] = field(default_factory=dict)
+    problems: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        total = sum(self.counts.values())
+        right = sum(number for ending, number in self.counts.items() if ending.endswith("right"))
+        lines = [f"{self.job}: {total} calls, {right} right, {total - right} refused"]
+        lines += [f"    {number:6} {ending}" for ending, number in sorted(self.counts.items())]
+        lines += self.problems or [f"    the planted bug ({self.job.planted}) was found"]
+        return "\n".join(lines)
+
+
+def sanitizer_environment(target: str, reports: Path) -> dict[str, str]:
+    """Return the variables of a framework's process under the sanitizers, which report into files of a folder.
+
+    Raises:
+        SystemExit: The compiler has no sanitizers.
+    """
+    compiler = shlex.split(os.environ.get("CXX", "g++"))
+    # An exception that is thrown before the library of C++ is loaded would end the process, so it is loaded first, too.
+    libraries = [_library(compiler, name) for name in ("libasan.so", "libubsan.so", "libstdc++.so.6")]
+    cache = platformdirs.user_cache_path("deep500", appauthor=False) / "sanitizer"
+    return {
+        **os.environ,
+        # The compiler itself, and what it starts, is not what is examined.
+        "CXX": shlex.join(["env", "-u", "LD_PRELOAD", *compiler, *FLAGS, *FLAGS_FOR.get(target, ())]),
+        "DEEP500_NATIVE_CACHE": str(cache),
+        "LD_PRELOAD": ":".join(libraries),
+        "ASAN_OPTIONS": f"{_ASAN_OPTIONS}:log_path={reports / 'report'}",
+        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1:exitcode=99",
+        "PYTHONMALLOC": "malloc",  # so that each of Python's objects has memory of its own
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+
+
+def _library(compiler: Sequence[str], name: str) -> str:
+    found = subprocess.run([*compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=False)
+    path = found.stdout.strip()
+    if found.returncode or not os.path.isabs(path):
+        raise SystemExit(
+            f"The compiler {shlex.join(compiler)} has no {name}. The job needs g++ with its sanitizers (Debian, "
+            f"Ubuntu: 'apt install g++ libasan8 libubsan1'); name it in the variable CXX."
+        )
+    return path
+
+
+def run_job(job: Job, timeout_s: float = 3600.0) -> Outcome:
+    """Run a job in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="deep500-sanitizer-") as name:
+        folder = Path(name)
+        last_call = folder / "last-call"
+        options = {"calls": job.calls, "seed": job.seed, "planted": job.planted, "last-call": last_call}
+        command = [sys.executable, "-m", "tests.sanitizer.child", job.target]
+        command += [f"--{name}={value}" for name, value in options.items()]
+        with (folder / "out").open("w+") as out, (folder / "err").open("w+") as err:
+            process = subprocess.Popen(
+                command, env=sanitizer_environment(job.target, folder), stdout=out, stderr=err, start_new_session=True
+            )
+            try:
+                process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        reports = [path.read_text(errors="replace") for path in sorted(folder.glob("report.*"))]
+        call = last_call.read_text() if last_call.exists() else "none"
+        output, errors = ((folder / stream).read_text(errors="replace") for stream in ("out", "err"))
+        return judge(job, process.returncode, output, errors, reports, call)
+
+
+def judge(job: Job, status: int, output: str, errors: str, reports: Sequence[str], last_call: str) -> Outcome:
+    """Say whether a process did what it should: all calls without a report, then the one report of the planted bug.
+
+    Args:
+        job: What it had to do.
+        status: Its exit status.
+        output: Its standard output.
+        errors: Its standard error.
+        reports: What the sanitizers reported.
+        last_call: The last call that it began.
+    """
+    # Memory that cannot be had is logged there, too, and is no error: the operator is refused.
+    reports = [report for report in reports if "ERROR: " in report or _UNDEFINED in report]
+    if _UNDEFINED in errors:  # what is undefined is reported there, wherever the rest goes
+        reports = [*reports, errors]
+    lines = [line for line in output.splitlines() if line.startswith('{"counts"')]
+    counts = json.loads(lines[-1])["counts"] if lines else {}
+    told = "\n".join(reports).splitlines()[:_SHOWN_LINES] or errors.splitlines()[-_SHOWN_LINES:]
+    last = "\n".join(told)
+    if not lines:
+        what = "a call was wrong, or crashed" if status else "the calls ended early"
+        what = "a sanitizer reported" if reports else what
+        return Outcome(job, {}, [f"{what} (exit status {status}), in: {last_call}", last])
+    expected = _REPORTS[job.planted]
+    if len(reports) != 1 or expected not in reports[0] or not status:
+        problem = f"the planted bug was not found, but {len(reports)} reports (exit status {status}): the job is blind"
+        return Outcome(job, counts, [problem, last])
+    if sum(counts.values()) < job.calls:
+        return Outcome(job, counts, [f"only {sum(counts.values())} of {job.calls} calls were made"])
+    return Outcome(job, counts)
