@@ -237,7 +237,7 @@ def numpy_call(launches: int, plan: SamplingPlan) -> bool:
     verdict, passes = Target(NUMPY_LIMIT_US).judge(ours.estimate * 1e6)
     print(
         f"| numpy, in us | {ours.estimate * 1e6:.3f} | {power.estimate * 1e6:.2f} ({PRODUCT}: "
-        f"{product.estimate * 1e6:.2f}) | {ours.estimate / power.estimate:.3f} | {between(ours.interval, 1e6)} us | "
+        f"{product.estimate * 1e6:.2f}) | {ours.estimate / power.estimate:.3f} | {between(ours.interval, 1e6)} | "
         f"{verdict} |",
         flush=True,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,8 +12,6 @@ from deep500.core.errors import OperatorError
 from deep500.core.texts import shown_path
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from deep500.operators.skeleton.rendering import Form
 
 __all__ = ["op_app"]
@@ -130,6 +127,7 @@ def check(
 ) -> int:
     """Build, validate and measure the operators of a file."""
     from deep500.cli.op_report import show_operator_check
+    from deep500.cli.progress_line import ProgressLine
     from deep500.core.counts import check_count
     from deep500.core.files import check_separate, check_writable, write_atomically
     from deep500.core.random import check_seed
@@ -152,7 +150,7 @@ def check(
         launches=check_count("--launches", launches, least=1, error=OperatorError),
         seed=check_seed(seed),
     )
-    with _Line(quiet) as line:
+    with ProgressLine(quiet) as line:
         report = check_file(file, settings, line.tell)
     show_operator_check(report)
     if output is not None:
@@ -171,30 +169,3 @@ def _assignments(texts: list[str]) -> dict[str, Any]:
             raise OperatorError(f"--set gives {key} twice.")
         found[key] = value
     return found
-
-
-class _Line:
-    """One moving line on stderr, where that is a terminal."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._quiet = quiet or sys.stderr is None or not sys.stderr.isatty()
-        self._status: Any = None
-
-    def __enter__(self) -> Self:
-        if not self._quiet:
-            from rich.console import Console
-
-            self._status = Console(stderr=True).status("")
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def tell(self, text: str) -> None:
-        """Show what is being done."""
-        if self._status is not None:
-            from rich.text import Text
-
-            self._status.update(Text(text, overflow="ellipsis", no_wrap=True))

@@ -20,7 +20,7 @@ from tests.unit.operators.sources import mixed
 
 __all__ = ["TensorFlowTarget"]
 
-#: Dtypes for which TensorFlow has all the operations by which tensors of a form are made.
+#: Dtypes for which TensorFlow has all the operations by which tensors of a form are made, of up to five dimensions.
 _COMMON = ("int32", "int64", "bfloat16", "float16", "float32", "float64", "complex64")
 
 
@@ -103,7 +103,7 @@ class TensorFlowTarget(Target):
 
 def _in_form(array: np.ndarray, form: str) -> Any:
     plain = tf.constant(array)
-    if array.dtype.name not in _COMMON:
+    if array.dtype.name not in _COMMON or array.ndim > 5:
         return plain
     if form == "slice" and array.ndim and array.shape[0]:  # may share the memory of what it is a part of
         return tf.concat([plain, plain], 0)[: array.shape[0]]

@@ -12,12 +12,13 @@ import torch
 from deep500.core.device import Device, parse_device
 from deep500.core.errors import OperatorError
 from deep500.core.texts import message_of
-from deep500.frameworks.pytorch._arrays import to_array, to_tensor
+from deep500.frameworks.pytorch._arrays import to_tensor
 from deep500.frameworks.pytorch._registration import TorchOperator
 from deep500.frameworks.pytorch.custom_operator import custom_op
+from deep500.frameworks.pytorch.custom_operator_call import prepare_call
 from deep500.frameworks.pytorch.device import torch_device
 from deep500.operators.custom import Check, CustomOp, NotRunError
-from deep500.operators.custom.findings import check_agreement, random_gradients
+from deep500.operators.custom.findings import check_call
 from deep500.operators.operator import OptionalArray
 
 __all__ = ["custom_op_checks"]
@@ -37,10 +38,11 @@ def custom_op_checks(op: CustomOp, cases: Cases, *, device: str | Device | None 
     Raises:
         DeviceError: PyTorch does not see the device.
     """
-    place = torch_device(parse_device(device))
+    found = parse_device(device)
+    place = torch_device(found)
     return [
         Check("torch.library.opcheck", functools.partial(_check_by_pytorch, op, cases, place)),
-        Check("torch.compile", functools.partial(_check_compiled, op, cases, place)),
+        Check("torch.compile", functools.partial(_check_compiled, op, cases, found)),
     ]
 
 
@@ -59,21 +61,13 @@ def _check_by_pytorch(op: CustomOp, cases: Cases, place: torch.device) -> str:
     return ", ".join(name.removeprefix("test_") for name in found)
 
 
-def _check_compiled(op: CustomOp, cases: Cases, place: torch.device) -> str:
+def _check_compiled(op: CustomOp, cases: Cases, device: Device) -> str:
     """Compile a graph that holds the operator, once for all sizes, and run and differentiate it."""
     function = custom_op(op)
     compiled = torch.compile(lambda *tensors: function(*tensors), fullgraph=True, dynamic=True)
     given = cases()
     for inputs in given:
-        tensors = _tensors(op, inputs, place)
-        outputs = compiled(*tensors)
-        listed = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
-        expected = op.run_forward(inputs)
-        check_agreement("output", [to_array(y) for y in listed], expected)
-        if op.differentiable:
-            gradients = random_gradients(expected, np.random.default_rng(0))
-            wanted = op.run_backward(gradients, inputs, expected)
-            check_agreement("gradient", _gradients(tensors, listed, gradients, place), wanted)
+        check_call(op, inputs, functools.partial(prepare_call, compiled, device=device))
     sizes = "one size" if len(given) == 1 else f"{len(given)} sizes"
     return f"fullgraph, dynamic, {sizes}" + (", with gradients" if op.differentiable else "")
 
@@ -84,16 +78,3 @@ def _tensors(op: CustomOp, inputs: Inputs, place: torch.device) -> list[Any]:
         if x is not None and op.differentiable and (x.is_floating_point() or x.is_complex()):
             x.requires_grad_()
     return tensors
-
-
-def _gradients(
-    tensors: Sequence[Any], outputs: Sequence[torch.Tensor], gradients: Sequence[OptionalArray], place: torch.device
-) -> list[Any]:
-    """Return the gradient by each tensor; ``None`` where there is none."""
-    pairs = [(y, to_tensor(g).to(place)) for y, g in zip(outputs, gradients) if g is not None and y.requires_grad]
-    leaves = [x for x in tensors if x is not None and x.requires_grad]
-    if not pairs or not leaves:
-        return [None] * len(tensors)
-    found = iter(torch.autograd.grad([y for y, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True))
-    everything = [next(found) if x is not None and x.requires_grad else None for x in tensors]
-    return [None if g is None else to_array(g) for g in everything]

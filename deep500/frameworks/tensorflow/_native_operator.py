@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+import numpy as np
 import tensorflow as tf
 
 from deep500.core.errors import OperatorError
@@ -131,6 +132,10 @@ def to_tensors(name: str, inputs: Sequence[Any]) -> list[Any]:
     tensors = []
     for index, x in enumerate(inputs):
         try:
+            if isinstance(x, np.ndarray) and not x.dtype.isnative:
+                x = x.astype(
+                    x.dtype.newbyteorder("=")
+                )  # of constants in a graph, TensorFlow takes the bytes as they are
             tensors.append(x if x is None or isinstance(x, tf.Tensor) else tf.convert_to_tensor(x))
         except (TypeError, ValueError) as error:
             raise OperatorError(

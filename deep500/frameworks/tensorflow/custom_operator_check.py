@@ -19,10 +19,11 @@ from deep500.core.device import Device, parse_device
 from deep500.core.errors import OperatorError
 from deep500.core.texts import one_line
 from deep500.frameworks.tensorflow.custom_operator import custom_op
+from deep500.frameworks.tensorflow.custom_operator_call import prepare_call
 from deep500.frameworks.tensorflow.device import device_name
 from deep500.operators.custom import Check, CustomOp, NativeOp, NotRunError
 from deep500.operators.custom._checks import is_float_name
-from deep500.operators.custom.findings import check_agreement, random_gradients
+from deep500.operators.custom.findings import check_agreement, check_call, random_gradients
 from deep500.operators.operator import OptionalArray
 
 __all__ = ["custom_op_checks"]
@@ -72,9 +73,10 @@ def custom_op_checks(op: CustomOp, cases: Cases, *, device: str | Device | None 
     Raises:
         DeviceError: TensorFlow does not find the device.
     """
-    place = device_name(parse_device(device))
+    found = parse_device(device)
+    device_name(found)
     return [
-        Check("tf.function", functools.partial(_check_graph, op, cases, place)),
+        Check("tf.function", functools.partial(_check_graph, op, cases, found)),
         Check("SavedModel", functools.partial(_check_saved, op, cases)),
     ]
 
@@ -99,25 +101,17 @@ class _Model(tf.Module):  # type: ignore[misc]
         self.call = tf.function(call, input_signature=specifications, autograph=False)
 
 
-def _check_graph(op: CustomOp, cases: Cases, place: str) -> str:
+def _check_graph(op: CustomOp, cases: Cases, device: Device) -> str:
     """Trace a graph once for all sizes, and run and differentiate it."""
     given = cases()
-    with tf.device(place):
+    with tf.device(device_name(device)):
         model = _Model(op, given[0])
-        for inputs in given:
-            tensors = [tf.constant(x) for x in inputs if x is not None]
-            sources = [x for x in tensors if is_float_name(x.dtype.name)]
-            with tf.GradientTape() as tape:
-                tape.watch(sources)
-                outputs = model.call(*tensors)
-            expected = op.run_forward(inputs)
-            check_agreement("output", [y.numpy() for y in outputs], expected)
-            if op.differentiable and sources:
-                gradients = random_gradients(expected, np.random.default_rng(0))
-                pairs = [(y, tf.constant(g)) for y, g in zip(outputs, gradients) if g is not None]
-                found = tape.gradient([y for y, _ in pairs], sources, [g for _, g in pairs]) if pairs else []
-                wanted = op.run_backward(gradients, inputs, expected)
-                check_agreement("gradient", _arrays(found), _of_floats(inputs, wanted))
+
+    def call(*tensors: Any) -> Any:
+        return model.call(*[x for x in tensors if x is not None])
+
+    for inputs in given:
+        check_call(op, inputs, functools.partial(prepare_call, call, device=device))
     sizes = "one size" if len(given) == 1 else f"{len(given)} sizes"
     return f"traced once, {sizes}" + (", with gradients" if op.differentiable else "")
 
@@ -172,10 +166,6 @@ def _write(folder: str, name: str, arrays: Sequence[Any]) -> None:
 def _read(folder: str, name: str, dtypes: Sequence[str]) -> list[Any]:
     texts = [Path(folder, f"{name}{index}").read_bytes() for index in range(len(dtypes))]
     return [tf.io.parse_tensor(text, tf.as_dtype(dtype)).numpy() for text, dtype in zip(texts, dtypes)]
-
-
-def _arrays(tensors: Sequence[Any]) -> list[Any]:
-    return [None if tensor is None else tf.convert_to_tensor(tensor).numpy() for tensor in tensors]
 
 
 def _of_floats(inputs: Inputs, gradients: Sequence[Any]) -> list[Any]:

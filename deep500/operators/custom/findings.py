@@ -16,11 +16,23 @@ import numpy as np
 from deep500.core.errors import Deep500Error, OperatorError
 from deep500.core.texts import message_of, shown_path
 from deep500.operators.custom._checks import is_float_name
+from deep500.operators.custom.custom_op import CustomOp
+from deep500.operators.custom.prepared_call import PreparedCall
 from deep500.operators.operator import OptionalArray
 from deep500.operators.validation.comparison import allowed_for, compare
 from deep500.operators.validation.variants import default_length
 
-__all__ = ["Check", "Finding", "NotRunError", "Outcome", "check_agreement", "random_gradients", "run_check", "told"]
+__all__ = [
+    "Check",
+    "Finding",
+    "NotRunError",
+    "Outcome",
+    "check_agreement",
+    "check_call",
+    "random_gradients",
+    "run_check",
+    "told",
+]
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 
@@ -149,3 +161,22 @@ def check_agreement(what: str, found: Sequence[Any], expected: Sequence[Any]) ->
             raise OperatorError(f"{what} {index} differs from NumPy's: {comparison}.")
         largest = max(largest, comparison.relative_error)
     return "equal to NumPy's" if largest == 0.0 else f"within {largest:.2g} of NumPy's"
+
+
+def check_call(op: CustomOp, inputs: Sequence[OptionalArray], prepare: Callable[..., PreparedCall]) -> None:
+    """Compare the outputs and gradients of an operator's call in a framework with those of the operator in NumPy.
+
+    Args:
+        op: The operator.
+        inputs: Its inputs.
+        prepare: Returns the call of given inputs; takes ``output_gradients`` by name, as adapters' ``prepare_call``.
+
+    Raises:
+        OperatorError: Something differs; the message has the worst element.
+    """
+    expected = op.run_forward(inputs)
+    gradients = random_gradients(expected, np.random.default_rng(0)) if op.differentiable else None
+    call = prepare(inputs, output_gradients=gradients)
+    check_agreement("output", call.outputs(), expected)
+    if gradients is not None:
+        check_agreement("gradient", call.gradients(), op.run_backward(gradients, inputs, expected))

@@ -109,7 +109,7 @@ def allowed_for(
         floats = [x for x in (actual, reference) if not is_whole(x.dtype)]
         dtype = floats[0].dtype if np.iscomplexobj(floats[0]) else coarsest(floats)
         found = tolerance(dtype, length, scale=size)
-        return Tolerance(found.relative, found.absolute, found.bound)
+        return Tolerance(factor * found.relative, factor * found.absolute, found.bound)
     checked = as_tolerance(given)
     return checked if isinstance(given, Tolerance) else Tolerance(checked.relative, checked.relative * size)
 

@@ -190,7 +190,10 @@ class _Pair:
                 ), worst
             found = compare(x, y, self._allowed(what, x, y, length, terms[k]))
             if not found.is_close:
-                return f"The {what} {k} of {a} is not that of {b}: {found}; {found.count} elements differ.", worst
+                return (
+                    f"The {what} {k} of {a} is not that of {b}: {found} ({found.count} of {x.size} differ so).",
+                    worst,
+                )
             worst = max(worst, found.error / found.allowed if found.allowed else 0.0)
         return "", worst
 

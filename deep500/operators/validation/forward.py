@@ -223,7 +223,7 @@ def _mismatch(name: str, index: int, y: Array, wanted: Array, expected: _Expecte
     if place is None:
         return ""
     why = "although all inputs are finite" if expected.is_own else f"where {expected.text} has {number(wanted[place])}"
-    return f"Output {index} of {name} is {y[place]} at {list(place)}, {why} ({int(wrong.sum())} such elements)."
+    return f"Output {index} of {name} is {y[place]} at {list(place)}, {why} ({int(wrong.sum())} of {y.size} are such)."
 
 
 def _measured(

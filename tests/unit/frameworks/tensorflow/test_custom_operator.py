@@ -67,6 +67,12 @@ def test_arrays_lists_and_variables_are_taken() -> None:
         np.testing.assert_allclose(function(x), np.exp([1.0, 2.0]), rtol=1e-6)
 
 
+def test_arrays_in_another_order_of_bytes() -> None:
+    function, x = custom_op(exponential()), np.array([1.0, 2.0], ">f4")
+    for run in (function, lambda x: tf.function(lambda: function(x), autograph=False)()):
+        np.testing.assert_allclose(run(x), np.exp([1.0, 2.0]), rtol=1e-6)
+
+
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 0, 1), (1,)])
 def test_scalars_and_nothing(shape: tuple[int, ...]) -> None:
     function = custom_op(exponential())

@@ -95,6 +95,53 @@ def test_refusals_say_why(op: NativeOp) -> None:
         op.numpy_forward(x.astype(np.complex64), labels, None)
 
 
+@pytest.mark.parametrize("value", [[[1.0], [2.0, 3.0]], [1.0, "a", None, []]])
+def test_what_numpy_makes_no_array_of_is_refused(op: NativeOp, value: Any) -> None:
+    with pytest.raises(OperatorError, match=r"mixed was given something as input 1 of which NumPy makes no array: .*"):
+        op.numpy_forward(np.ones(2), value, None)
+
+
+def test_what_an_argument_raises_is_the_cause(op: NativeOp) -> None:
+    class Broken:
+        def __init__(self, error: BaseException) -> None:
+            self.error = error
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            raise self.error
+
+    with pytest.raises(OperatorError, match="makes no array: nothing is here") as caught:
+        op.numpy_forward(Broken(RuntimeError("nothing is here")), np.ones(1, np.int64), None)
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    for error in (MemoryError(), KeyboardInterrupt()):
+        with pytest.raises(type(error)):
+            op.numpy_forward(Broken(error), np.ones(1, np.int64), None)
+
+
+def test_garbage_that_calls_the_operator_while_it_runs() -> None:
+    """What a call knows of its outputs stays, although calls in the meantime push it out (Python before 3.12)."""
+    function = cube_sum().numpy_forward
+
+    class Garbage:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            for size in range(20):
+                function(np.ones((size, 2)))
+
+    before = gc.get_threshold()
+    for threshold in range(1, 12):
+        function(np.ones((3, 4)))
+        gc.collect()
+        Garbage()
+        gc.set_threshold(threshold, 1, 1)
+        try:
+            cubes, sums = function(np.ones((3, 4)))
+        finally:
+            gc.set_threshold(*before)
+        assert (cubes.tolist(), sums.tolist()) == ([[1.0] * 4] * 3, [4.0] * 3)
+
+
 def test_aliased_arrays() -> None:
     op = compile_custom_cppop_inline(
         "add_twice",

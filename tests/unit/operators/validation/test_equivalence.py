@@ -159,6 +159,18 @@ def test_special_values() -> None:
     assert "from numpy import inf, nan" in str(caught.value)
 
 
+def test_gradients_at_special_values_are_nobodys_promise() -> None:
+    class OtherAtNan(Relu):
+        def backward(self, grads: Any, fwd_inputs: Any, fwd_outputs: Any) -> Any:
+            x = fwd_inputs[0]
+            return (np.where(np.isnan(x), np.ones_like(x), grads[0] * (x > 0)),)
+
+    report = test_op_equivalence(Relu(), OtherAtNan(), shapes=[("n", "c")], special_values=True)
+
+    assert report.passed
+    assert 0 < report.differentiated < report.cases
+
+
 def test_what_one_of_both_refuses_is_counted() -> None:
     report = test_op_equivalence(cube_sum(), CubeSum(), shapes=[("n", "c")], dtypes=["float32", "float16"])
 

@@ -18,7 +18,7 @@ def test_an_operator_in_python(tmp_path: Path) -> None:
     )
 
     assert op.name == "NeedsPower"
-    assert (built.language, built.inputs, built.outputs, built.compiled) == ("Python", None, 1, None)
+    assert (built.language, built.inputs, built.outputs, built.compiled) == ("Python", 1, 1, None)
     assert dict(built.attributes) == {"power": 3}
     assert str(built) == "Python, nothing to compile"
     assert json.loads(json.dumps(built.to_dict()))["attributes"] == {"power": 3}

@@ -83,7 +83,8 @@ def test_only_what_is_right_is_measured(tmp_path: Path, monkeypatch: pytest.Monk
     assert any("process 1 of 1" in text for text in told)
 
 
-def test_values_go_to_those_that_have_the_attribute(tmp_path: Path) -> None:
+def test_values_go_to_those_that_have_the_attribute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "run_apart", lambda request: iter(()))
     path = write_operators(tmp_path, "Good", "NeedsPower")
     settings = CheckSettings(frameworks=["reference"], measure=False)
     without = check_file(path, settings).operators
