@@ -25,6 +25,7 @@ Workloads:
   op:NAME,INPUT=SHAPE...[@FRAMEWORK[:DEVICE]]      one operator
   dataset:NAME                                     reading a minibatch
   recipe:FILE                                      a whole recipe
+  custom:FILE:NAME[,key=value...][@FRAMEWORK]      an operator of your own file
   package.module:function                          any Python callable
 The name of a problem set in their place measures all of its sizes, and has
 options of its own: deep500 bench deepbench --help

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import platformdirs
 
-__all__ = ["Job", "Outcome", "judge", "run_job", "sanitizer_environment"]
+__all__ = ["Job", "Outcome", "judge", "judge_tests", "run_job", "run_tests"]
 
 #: Flags of everything that is compiled: the binding, the adapters, the operators.
 FLAGS = (
@@ -39,8 +40,12 @@ _ASAN_OPTIONS = (
 #: What a sanitizer writes at the top of a report of a planted bug.
 _REPORTS = {"write": "heap-buffer-overflow", "overflow": "signed integer overflow"}
 
-#: What UndefinedBehaviorSanitizer writes.
+#: What UndefinedBehaviorSanitizer writes, to the standard error wherever the other one writes.
 _UNDEFINED = ": runtime error: "
+
+#: Tests of the operators of native_ops, which compare with references of their own.
+TESTS = ("tests/conformance/test_native_ops.py", "tests/conformance/test_native_op_geometries.py")
+_TESTS_WITH_NUMPY = "not torch and not tensorflow and not a_framework_does_not_know"
 
 #: How much of a report, and of what a process said, is shown, in lines.
 _SHOWN_LINES = 60
@@ -53,7 +58,7 @@ class Job:
     Attributes:
         target: The framework.
         calls: Number of generated calls.
-        planted: The bug that it ends with.
+        planted: The bug that it ends with; empty for none.
         seed: What the calls are generated from.
     """
 
@@ -83,9 +88,12 @@ class Outcome:
     def __str__(self) -> str:
         total = sum(self.counts.values())
         right = sum(number for ending, number in self.counts.items() if ending.endswith("right"))
-        lines = [f"{self.job}: {total} calls, {right} right, {total - right} refused"]
+        lines = [
+            f"{self.job.target}: {total} calls, {right} right, {total - right} refused" if total else self.job.target
+        ]
         lines += [f"    {number:6} {ending}" for ending, number in sorted(self.counts.items())]
-        lines += self.problems or [f"    the planted bug ({self.job.planted}) was found"]
+        found = [f"    the planted bug ({self.job.planted}) was found"] if self.job.planted else []
+        lines += self.problems or found
         return "\n".join(lines)
 
 
@@ -127,24 +135,48 @@ def _library(compiler: Sequence[str], name: str) -> str:
 def run_job(job: Job, timeout_s: float = 3600.0) -> Outcome:
     """Run a job in a process of its own."""
     with tempfile.TemporaryDirectory(prefix="deep500-sanitizer-") as name:
-        folder = Path(name)
-        last_call = folder / "last-call"
+        last_call = Path(name) / "last-call"
         options = {"calls": job.calls, "seed": job.seed, "planted": job.planted, "last-call": last_call}
-        command = [sys.executable, "-m", "tests.sanitizer.child", job.target]
-        command += [f"--{name}={value}" for name, value in options.items()]
-        with (folder / "out").open("w+") as out, (folder / "err").open("w+") as err:
-            process = subprocess.Popen(
-                command, env=sanitizer_environment(job.target, folder), stdout=out, stderr=err, start_new_session=True
-            )
-            try:
-                process.wait(timeout_s)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        reports = [path.read_text(errors="replace") for path in sorted(folder.glob("report.*"))]
-        call = last_call.read_text() if last_call.exists() else "none"
-        output, errors = ((folder / stream).read_text(errors="replace") for stream in ("out", "err"))
-        return judge(job, process.returncode, output, errors, reports, call)
+        arguments = ["tests.sanitizer.child", job.target, *(f"--{key}={value}" for key, value in options.items())]
+        left = _run(job.target, arguments, Path(name), timeout_s)
+        return judge(job, *left, last_call.read_text() if last_call.exists() else "none")
+
+
+def run_tests(timeout_s: float = 3600.0) -> Outcome:
+    """Run the tests of the operators that come along, on NumPy arrays, in a process under the sanitizers."""
+    arguments = ["pytest", "-q", "-p", "no:cacheprovider", "-k", _TESTS_WITH_NUMPY, *TESTS]
+    with tempfile.TemporaryDirectory(prefix="deep500-sanitizer-") as name:
+        return judge_tests(*_run("reference", arguments, Path(name), timeout_s))
+
+
+def _run(target: str, module: Sequence[str], folder: Path, timeout_s: float) -> tuple[int, str, str, list[str]]:
+    """Run a module of Python; return its exit status, its standard output and error, and the sanitizers' reports."""
+    environment = sanitizer_environment(target, folder)
+    with (folder / "out").open("w+") as out, (folder / "err").open("w+") as err:
+        command = [sys.executable, "-m", *module]
+        process = subprocess.Popen(command, env=environment, stdout=out, stderr=err, start_new_session=True)
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    output, errors = ((folder / stream).read_text(errors="replace") for stream in ("out", "err"))
+    reports = [path.read_text(errors="replace") for path in sorted(folder.glob("report.*"))]
+    # Memory that cannot be had is logged there, too, and is no error: the operator is refused.
+    reports = [report for report in reports if "ERROR: " in report]
+    if _UNDEFINED in errors:
+        reports.append(errors)
+    return process.returncode, output, errors, reports
+
+
+def judge_tests(status: int, output: str, errors: str, reports: Sequence[str]) -> Outcome:
+    """Say whether tests passed without a report."""
+    job = Job("native_ops", 0, "")
+    passed = re.search(r"(\d+) passed", output)
+    if status or reports or passed is None:
+        told = "\n".join(reports).splitlines()[:_SHOWN_LINES] or (output + errors).splitlines()[-_SHOWN_LINES:]
+        return Outcome(job, {}, [f"the tests did not pass (exit status {status})", "\n".join(told)])
+    return Outcome(job, {"tests right": int(passed[1])})
 
 
 def judge(job: Job, status: int, output: str, errors: str, reports: Sequence[str], last_call: str) -> Outcome:
@@ -158,10 +190,6 @@ def judge(job: Job, status: int, output: str, errors: str, reports: Sequence[str
         reports: What the sanitizers reported.
         last_call: The last call that it began.
     """
-    # Memory that cannot be had is logged there, too, and is no error: the operator is refused.
-    reports = [report for report in reports if "ERROR: " in report or _UNDEFINED in report]
-    if _UNDEFINED in errors:  # what is undefined is reported there, wherever the rest goes
-        reports = [*reports, errors]
     lines = [line for line in output.splitlines() if line.startswith('{"counts"')]
     counts = json.loads(lines[-1])["counts"] if lines else {}
     told = "\n".join(reports).splitlines()[:_SHOWN_LINES] or errors.splitlines()[-_SHOWN_LINES:]

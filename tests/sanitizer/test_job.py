@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.sanitizer.job import Job, judge, run_job
+from tests.sanitizer.job import Job, judge, judge_tests, run_job
 
 JOB = Job("reference", 3, "write")
 COUNTS = '{"counts": {"right": 2, "refused: dtype": 1}}\n'
@@ -38,6 +38,14 @@ def test_a_job_that_fails(status: int, output: str, errors: str, reports: list[s
     outcome = judge(JOB, status, output, errors, reports, "the last call")
 
     assert outcome.problems[0].startswith(problem)
+
+
+def test_tests_under_the_sanitizers() -> None:
+    assert str(judge_tests(0, "281 passed in 1 s", "", [])).startswith(
+        "native_ops, 0 calls, planted nothing: 281 calls"
+    )
+    for status, output, reports in ((1, "1 failed, 2 passed", []), (99, "", [REPORT]), (5, "no tests ran", [])):
+        assert judge_tests(status, output, "", reports).problems
 
 
 @pytest.mark.slow

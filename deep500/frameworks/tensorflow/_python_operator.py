@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import record  # no public name says whether there is a tape
 
 from deep500.core.errors import OperatorError
 from deep500.core.texts import one_line
@@ -34,15 +35,23 @@ def python_operation(op: CustomOp) -> Callable[..., Any]:
             refuse_xla(op.name)
             op.check_input_count(len(inputs))
             tensors = to_tensors(op.name, inputs)
-            present = tuple(x is not None for x in tensors)
-            if present not in forwards:  # decorating takes longer than TensorFlow's own operators
-                forwards[present] = _differentiable(op, present)
-            outputs = forwards[present](*[x for x in tensors if x is not None])
+            if not _may_be_recorded():
+                outputs: Sequence[tf.Tensor] = _forward(op, tensors)
+            else:
+                present = tuple(x is not None for x in tensors)
+                if present not in forwards:  # decorating takes longer than TensorFlow's own operators
+                    forwards[present] = _differentiable(op, present)
+                outputs = forwards[present](*[x for x in tensors if x is not None])
         return outputs[0] if op.output_count == 1 else tuple(outputs)
 
     converted: Callable[..., Any] = tf.autograph.experimental.do_not_convert(call)
     converted.__name__ = converted.__qualname__ = op.name
     return converted
+
+
+def _may_be_recorded() -> bool:
+    """Whether what runs now may be differentiated later; what TensorFlow does for that takes longer than all else."""
+    return not tf.executing_eagerly() or bool(record.could_possibly_record())
 
 
 def _differentiable(op: CustomOp, present: Sequence[bool]) -> Callable[..., Sequence[tf.Tensor]]:
@@ -109,8 +118,10 @@ def _backward(op: CustomOp, grads: Sequence[Any], inputs: Sequence[Any], outputs
 
         return tuple(gradients), second
 
-    function = tf.custom_gradient(backward)
-    return _placed(inputs, function(*[x for x in operands if x is not None]) if models else [])
+    given = [x for x in operands if x is not None]
+    if not models:
+        return _placed(inputs, [])
+    return _placed(inputs, tf.custom_gradient(backward)(*given) if _may_be_recorded() else backward(*given)[0])
 
 
 def _refuse(op: CustomOp, grads: Sequence[Any], models: Sequence[tf.Tensor], how: str) -> list[tf.Tensor]:

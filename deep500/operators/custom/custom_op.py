@@ -296,6 +296,16 @@ class CustomPythonOp(CustomOp):
         return self.forward(list(inputs))
 
     def _spread(self, inputs: Sequence[OptionalArray]) -> Any:
+        if self.input_count not in (None, len(inputs)):
+            self._check_parameters(inputs)
+            self.check_input_count(len(inputs))
+        try:
+            return self.forward(*inputs)
+        except TypeError:  # asking before takes longer than a small call
+            self._check_parameters(inputs)
+            raise
+
+    def _check_parameters(self, inputs: Sequence[OptionalArray]) -> None:
         try:
             inspect.signature(self.forward).bind(*inputs)
         except TypeError as error:
@@ -303,8 +313,6 @@ class CustomPythonOp(CustomOp):
                 f"{self.name}.forward{inspect.signature(self.forward)} cannot take {len(inputs)} inputs: {error}. "
                 f"Give it one parameter for each input, or a single one named 'inputs' for a list of all."
             ) from error
-        self.check_input_count(len(inputs))
-        return self.forward(*inputs)
 
 
 @cache
