@@ -128,7 +128,7 @@ class _Call:
             results = self.returned if isinstance(self.returned, tuple) else (self.returned,)
             pairs = zip(results, self.target.arrays(self.returned))
             values += [Given(value, y.copy(), f"output of {y.dtype}{list(y.shape)}") for value, y in pairs]
-        return [given for given in values if given.array.dtype.kind in "fiV" and _is_small(given.array)]
+        return [given for given in values if _is_small(given.array)]
 
     def draw_gradients(self, data: Any) -> bool:
         """Draw gradients by the outputs; say whether the call is to be differentiated."""
@@ -253,6 +253,8 @@ def _rarely(data: Any, often: int) -> bool:
 
 
 def _is_small(array: np.ndarray) -> bool:
+    if array.dtype.kind not in "fi" and array.dtype.name != "bfloat16":
+        return False
     wide = _wide(array)
     return bool(np.isfinite(wide).all() and (np.abs(wide) <= _LARGEST).all())
 

@@ -18,7 +18,7 @@ def test_a_job_that_passes() -> None:
     outcome = judge(JOB, 99, COUNTS, "", [REPORT], "the planted bug")
 
     assert not outcome.problems
-    assert str(outcome).startswith("reference, 3 calls, planted write: 3 calls, 2 right, 1 refused")
+    assert str(outcome).startswith("reference: 3 calls, 2 right, 1 refused")
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,7 @@ def test_a_job_that_fails(status: int, output: str, errors: str, reports: list[s
 
 
 def test_tests_under_the_sanitizers() -> None:
-    assert str(judge_tests(0, "281 passed in 1 s", "", [])).startswith(
-        "native_ops, 0 calls, planted nothing: 281 calls"
-    )
+    assert str(judge_tests(0, "281 passed in 1 s", "", [])).startswith("native_ops: 281 calls, 281 right")
     for status, output, reports in ((1, "1 failed, 2 passed", []), (99, "", [REPORT]), (5, "no tests ran", [])):
         assert judge_tests(status, output, "", reports).problems
 

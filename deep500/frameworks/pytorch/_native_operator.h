@@ -13,6 +13,7 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -318,16 +319,21 @@ class NativeOperator {
 
     // Returns the tensor, or a copy in row-major order, with its values computed, at an address that its dtype may
     // have.
-    static const at::Tensor& dense(const at::Tensor& tensor, Tensors& copies) {
+    const at::Tensor& dense(const at::Tensor& tensor, Tensors& copies) const {
         static const c10::DispatchKeySet lazy{c10::DispatchKey::Conjugate, c10::DispatchKey::Negative,
                                               c10::DispatchKey::ZeroTensor};
-        if (C10_LIKELY(tensor.is_contiguous() && !tensor.key_set().has_any(lazy) &&
-                       reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % alignment(tensor) == 0)) {
-            return tensor;
-        }
+        const bool is_plain = tensor.is_contiguous() && !tensor.key_set().has_any(lazy);
+        const auto address = reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
+        if (C10_LIKELY(is_plain && address % alignment(tensor) == 0)) return tensor;
         at::AutoDispatchBelowADInplaceOrView guard;
         copies.push_back(allocate(tensor.sizes(), tensor.scalar_type(), tensor.device()));
-        copies.back().copy_(tensor);
+        if (!tensor.is_complex() || !tensor.is_cpu() || address % tensor.element_size() == 0) {
+            copies.back().copy_(tensor);
+        } else if (is_plain) {  // PyTorch's own copy of complex numbers at such an address ends the process
+            std::memcpy(copies.back().mutable_data_ptr(), tensor.const_data_ptr(), tensor.nbytes());
+        } else {
+            fail(name, " was given complex numbers with gaps, at an address that is no multiple of their size.");
+        }
         return copies.back();
     }
     static size_t alignment(const at::Tensor& tensor) {

@@ -132,6 +132,21 @@ struct Shift {
 D500_OPERATOR(test_shift, Shift)
 """
 
+# Complex numbers: y = x * (1 + 2i).
+TURN = r"""
+#include <deep500/operator.h>
+
+struct Turn {
+    static constexpr auto dtypes = deep500::dtypes<std::complex<float>, std::complex<double>>();
+
+    template <typename T>
+    static void forward(deep500::View<const T> x, deep500::View<T> y) {
+        for (int64_t i = 0; i < x.size(); ++i) y[i] = x[i] * T(1, 2);
+    }
+};
+D500_OPERATOR(test_turn, Turn)
+"""
+
 
 @cache
 def _compiled(name: str, source: str) -> NativeOp:
@@ -162,3 +177,8 @@ def squash() -> NativeOp:
 def shift() -> NativeOp:
     """Return y = x + by, or x + 1 where by is absent; without a backward."""
     return _compiled("test_shift", SHIFT)
+
+
+def turn() -> NativeOp:
+    """Return y = x * (1 + 2i) of complex numbers, without a backward."""
+    return _compiled("test_turn", TURN)

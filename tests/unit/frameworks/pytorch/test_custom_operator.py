@@ -92,6 +92,28 @@ print(torch.export.load({str(tmp_path / "program.pt2")!r}).module()(torch.arange
     assert done.stdout.strip() == "[1.0, 2.0, 5.0, 10.0, 17.0]", done.stderr
 
 
+def complex_numbers(offset: int) -> Any:
+    """Return five complex numbers at an address that is no multiple of 16, where PyTorch's own copies may crash."""
+    values = torch.arange(10, dtype=torch.float64)
+    memory = bytearray(offset) + bytearray(values.numpy().tobytes())
+    x = torch.frombuffer(memory, dtype=torch.complex128, offset=offset)
+    assert x.data_ptr() % 16 == offset
+    return x, torch.complex(values[::2], values[1::2]) * (1 + 2j)
+
+
+@pytest.mark.parametrize("offset", [1, 8])
+def test_complex_numbers_at_odd_addresses(offset: int) -> None:
+    x, expected = complex_numbers(offset)
+    torch.testing.assert_close(custom_op(support.turn())(x), expected)
+    with pytest.raises(OperatorError, match="test_turn was given complex numbers with gaps"):
+        custom_op(support.turn())(x[::2])
+
+
+def test_zeros_without_memory() -> None:
+    zeros = torch._efficientzerotensor(3, dtype=torch.float64)
+    assert custom_op(support.ipow(0))(zeros).tolist() == [1.0, 1.0, 1.0]
+
+
 @pytest.mark.gpu
 def test_a_library_without_cuda_refuses_a_tensor_on_a_gpu() -> None:
     if not torch.cuda.is_available():
