@@ -18,7 +18,9 @@ CPU, CUDA = 1, 2
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
 
 
-class _Tensor(ctypes.Structure):
+class Tensor(ctypes.Structure):
+    """The header's ``d5_tensor``."""
+
     _fields_ = (
         ("data", ctypes.c_void_p),
         ("device", ctypes.c_int32 * 2),
@@ -41,7 +43,9 @@ class _Attribute(ctypes.Structure):
     )
 
 
-class _Call(ctypes.Structure):
+class Call(ctypes.Structure):
+    """The header's ``d5_call``."""
+
     _fields_ = (
         ("abi_version", ctypes.c_int32),
         ("device_type", ctypes.c_int32),
@@ -49,8 +53,8 @@ class _Call(ctypes.Structure):
         ("output_count", ctypes.c_int32),
         ("attribute_count", ctypes.c_int32),
         ("reserved", ctypes.c_int32),
-        ("inputs", ctypes.POINTER(_Tensor)),
-        ("outputs", ctypes.POINTER(_Tensor)),
+        ("inputs", ctypes.POINTER(Tensor)),
+        ("outputs", ctypes.POINTER(Tensor)),
         ("attributes", ctypes.POINTER(_Attribute)),
         ("stream", ctypes.c_void_p),
         ("error", ctypes.c_void_p),
@@ -103,7 +107,7 @@ def call(
     kinds = library.description.attributes
     read, written = _tensors(inputs, device), _tensors(outputs, device)
     listed = (_Attribute * max(len(attributes), 1))(*(_attribute(k, kinds[k], v) for k, v in attributes.items()))
-    made = _Call(
+    made = Call(
         1, device, len(inputs), len(outputs), len(attributes), 0, read, written, listed, None,
         ctypes.addressof(error), len(error),
     )  # fmt: skip
@@ -112,17 +116,17 @@ def call(
 
 
 def _tensors(arrays: Sequence[np.ndarray | None], device: int) -> Any:
-    return (_Tensor * max(len(arrays), 1))(*(_tensor(array, device) for array in arrays))
+    return (Tensor * max(len(arrays), 1))(*(_tensor(array, device) for array in arrays))
 
 
-def _tensor(array: np.ndarray | None, device: int) -> _Tensor:
+def _tensor(array: np.ndarray | None, device: int) -> Tensor:
     if array is None:
-        return _Tensor(None, (device, 0), -1, (0, 0, 1, 0), None, None, 0)
+        return Tensor(None, (device, 0), -1, (0, 0, 1, 0), None, None, 0)
     assert array.flags.c_contiguous
     code = 4 if array.dtype.name == "bfloat16" else _CODES[array.dtype.kind]
     shape = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
     bits = 8 * array.dtype.itemsize
-    return _Tensor(array.ctypes.data, (device, 0), array.ndim, (code, bits, 1, 0), shape, None, 0)
+    return Tensor(array.ctypes.data, (device, 0), array.ndim, (code, bits, 1, 0), shape, None, 0)
 
 
 def _attribute(name: str, kind: str, value: Any) -> _Attribute:

@@ -15,6 +15,7 @@ from deep500.core.errors import CompileError, OperatorError
 from deep500.operators.custom.compiling import compile_custom_cppop_inline
 from deep500.operators.custom.native_op import NativeOp
 from deep500.operators.native.binding import make_caller
+from tests.conformance.native_calls import Call, Tensor
 
 CONVERSIONS = """
 #include <deep500/operator.h>
@@ -224,30 +225,6 @@ def test_cpu_code_on_cuda_is_refused() -> None:
     assert message.startswith(b"the operator has no code for CUDA: write forward_cuda")
 
 
-class Tensor(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device", ctypes.c_int32 * 2),
-        ("ndim", ctypes.c_int32),
-        ("dtype", ctypes.c_uint8 * 4),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.c_void_p),
-        ("byte_offset", ctypes.c_uint64),
-    )
-
-
-class Call(ctypes.Structure):
-    _fields_ = (
-        ("numbers", ctypes.c_int32 * 6),
-        ("inputs", ctypes.POINTER(Tensor)),
-        ("outputs", ctypes.POINTER(Tensor)),
-        ("attributes", ctypes.c_void_p),
-        ("stream", ctypes.c_void_p),
-        ("error", ctypes.c_void_p),
-        ("error_size_bytes", ctypes.c_uint64),
-    )
-
-
 def run_on_cuda(op: NativeOp, *, whole: bool = False) -> tuple[int, bytes]:
     """Call a forward with one input and one output, of the first dtype, that claim to be on a GPU."""
     shape = (ctypes.c_int64 * 2)(1, 2)
@@ -255,7 +232,7 @@ def run_on_cuda(op: NativeOp, *, whole: bool = False) -> tuple[int, bytes]:
     tensors = [Tensor(4096, (2, 0), 2, (2, bits, 1, 0), shape, None, 0) for _ in range(2)]
     error = ctypes.create_string_buffer(500)
     call = Call(
-        (1, 2, 1, 1, 0, 0), ctypes.pointer(tensors[0]), ctypes.pointer(tensors[1]), None, None,
+        1, 2, 1, 1, 0, 0, ctypes.pointer(tensors[0]), ctypes.pointer(tensors[1]), None, None,
         ctypes.addressof(error), 500,
     )  # fmt: skip
     forward = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(op.library.symbol("forward"))

@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 
 from deep500.core.device import Device, parse_device
-from deep500.core.errors import OperatorError
 from deep500.frameworks.pytorch._arrays import to_array, to_tensor
 from deep500.frameworks.pytorch.custom_operator import custom_op
 from deep500.frameworks.pytorch.device import torch_device
 from deep500.operators.custom import CustomOp, PreparedCall
+from deep500.operators.custom.prepared_call import listed
 from deep500.operators.operator import OptionalArray
 
 __all__ = ["prepare_call"]
@@ -74,18 +74,19 @@ class _Call(PreparedCall):
 
     def outputs(self) -> list[NDArray[Any]]:
         """Run it once; return the outputs."""
-        return [to_array(y).copy() for y in _listed(self._function(*self._tensors))]
+        return [to_array(y).copy() for y in listed(self._function(*self._tensors))]
 
-    def gradients(self) -> list[NDArray[Any] | None]:
-        """Run it once; return the gradient by each input, ``None`` where there is none."""
-        if self._gradients is None:
-            raise OperatorError("This call was prepared without gradients by its outputs.")
+    @property
+    def _has_gradients(self) -> bool:
+        return self._gradients is not None
+
+    def _gradients_once(self) -> list[NDArray[Any] | None]:
         found = iter(self._run_and_differentiate())
         return [_gradient(next(found)) if x is not None and x.requires_grad else None for x in self._tensors]
 
     def _run_and_differentiate(self) -> Sequence[torch.Tensor | None]:
         assert self._gradients is not None
-        outputs = _listed(self._function(*self._tensors))
+        outputs = listed(self._function(*self._tensors))
         pairs = [(y, g) for y, g in zip(outputs, self._gradients) if g is not None and y.requires_grad]
         if not pairs or not self._leaves:
             return [None] * len(self._leaves)
@@ -100,10 +101,6 @@ class _Call(PreparedCall):
 
 def _is_float(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
-
-
-def _listed(outputs: Any) -> list[torch.Tensor]:
-    return list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
 
 
 def _gradient(tensor: torch.Tensor | None) -> NDArray[Any] | None:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deep500.core.device import Device, parse_device
-from deep500.core.errors import OperatorError
 from deep500.frameworks.reference.custom_operator import custom_op, custom_op_from_native
 from deep500.frameworks.reference.device import check_device
 from deep500.operators.custom import CustomOp, PreparedCall
+from deep500.operators.custom.prepared_call import listed
 from deep500.operators.operator import OptionalArray
 
 __all__ = ["prepare_call"]
@@ -70,13 +70,13 @@ class _Call(PreparedCall):
 
     def outputs(self) -> list[NDArray[Any]]:
         """Run it once; return the outputs."""
-        outputs = self._function(*self._arrays)
-        return [np.asarray(y) for y in (outputs if isinstance(outputs, (tuple, list)) else [outputs])]
+        return [np.asarray(y) for y in listed(self._function(*self._arrays))]
 
-    def gradients(self) -> list[NDArray[Any] | None]:
-        """Run it once; return the gradient by each input, ``None`` where there is none."""
-        if self._gradients is None:
-            raise OperatorError("This call was prepared without gradients by its outputs.")
+    @property
+    def _has_gradients(self) -> bool:
+        return self._gradients is not None
+
+    def _gradients_once(self) -> list[NDArray[Any] | None]:
         return list(self._run_and_differentiate())
 
     def _run_and_differentiate(self) -> tuple[Any, ...]:

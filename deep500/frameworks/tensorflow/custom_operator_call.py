@@ -10,10 +10,10 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from deep500.core.device import CPUDevice, Device, parse_device
-from deep500.core.errors import OperatorError
 from deep500.frameworks.tensorflow.custom_operator import custom_op
 from deep500.frameworks.tensorflow.device import device_name, synchronize
 from deep500.operators.custom import CustomOp, PreparedCall
+from deep500.operators.custom.prepared_call import listed
 from deep500.operators.operator import OptionalArray
 
 __all__ = ["prepare_call"]
@@ -73,12 +73,13 @@ class _Call(PreparedCall):
     def outputs(self) -> list[NDArray[Any]]:
         """Run it once; return the outputs."""
         with tf.device(self._place):
-            return [y.numpy() for y in _listed(self._function(*self._tensors))]
+            return [y.numpy() for y in listed(self._function(*self._tensors))]
 
-    def gradients(self) -> list[NDArray[Any] | None]:
-        """Run it once; return the gradient by each input, ``None`` where there is none."""
-        if self._gradients is None:
-            raise OperatorError("This call was prepared without gradients by its outputs.")
+    @property
+    def _has_gradients(self) -> bool:
+        return self._gradients is not None
+
+    def _gradients_once(self) -> list[NDArray[Any] | None]:
         with tf.device(self._place):
             found = iter(self._run_and_differentiate())
         everything = [next(found) if x is not None and _is_float(x) else None for x in self._tensors]
@@ -88,7 +89,7 @@ class _Call(PreparedCall):
         assert self._gradients is not None
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._sources)
-            outputs = _listed(self._function(*self._tensors))
+            outputs = listed(self._function(*self._tensors))
         pairs = [(y, g) for y, g in zip(outputs, self._gradients) if g is not None]
         if not pairs or not self._sources:
             return [None] * len(self._sources)
@@ -106,7 +107,3 @@ class _Call(PreparedCall):
 
 def _is_float(tensor: Any) -> bool:
     return bool(tensor.dtype.is_floating or tensor.dtype.is_complex)
-
-
-def _listed(outputs: Any) -> list[Any]:
-    return list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]

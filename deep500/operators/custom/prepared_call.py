@@ -9,8 +9,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from deep500.core.device import Device
+from deep500.core.errors import OperatorError
 
-__all__ = ["PreparedCall"]
+__all__ = ["PreparedCall", "listed"]
 
 
 class PreparedCall(abc.ABC):
@@ -33,10 +34,26 @@ class PreparedCall(abc.ABC):
     def outputs(self) -> list[NDArray[Any]]:
         """Run it once; return the outputs."""
 
-    @abc.abstractmethod
     def gradients(self) -> list[NDArray[Any] | None]:
         """Run it once; return the gradient by each input, ``None`` where there is none.
 
         Raises:
             OperatorError: It was prepared without gradients by the outputs.
         """
+        if not self._has_gradients:
+            raise OperatorError("This call was prepared without gradients by its outputs.")
+        return self._gradients_once()
+
+    @property
+    @abc.abstractmethod
+    def _has_gradients(self) -> bool:
+        """Whether gradients by the outputs were given."""
+
+    @abc.abstractmethod
+    def _gradients_once(self) -> list[NDArray[Any] | None]:
+        """Return what :meth:`gradients` does, once it is known that they were asked for."""
+
+
+def listed(outputs: Any) -> list[Any]:
+    """Return what a function of tensors returned, one tensor or several, as a list."""
+    return list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
