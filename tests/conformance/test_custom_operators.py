@@ -23,15 +23,8 @@ from deep500.operators.custom import catalogue
 from deep500.operators.custom.compiling import compile_custom_cppop_inline
 from deep500.operators.custom.cpp_op import CppOp
 from deep500.operators.custom.custom_op import CustomOp, CustomPythonOp
-from tests.conformance.custom_harnesses import HARNESSES, Arrays, Harness
+from tests.conformance.custom_harnesses import Arrays, Harness
 from tests.unit.operators.sources import IPOWOP, IPOWOP_CLASS, cube_sum, failing, mixed
-
-
-@pytest.fixture(params=sorted(HARNESSES))
-def harness(request: pytest.FixtureRequest) -> Harness:
-    if not FRAMEWORKS.get(request.param).REQUIREMENT.is_installed():
-        pytest.skip(f"{request.param} is not installed")
-    return HARNESSES[request.param]
 
 
 # fmt: off

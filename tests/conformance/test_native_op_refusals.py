@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from deep500.core.errors import OperatorError
-from deep500.frameworks import FRAMEWORKS
 from deep500.operators.custom.cpp_op import CppOp
 from native_ops import AdamStep, BatchNorm, Conv2d, Gemm, IPow, MaxPool2d, SoftmaxCrossEntropy, SparseTopK
-from tests.conformance.custom_harnesses import HARNESSES, Harness
+from tests.conformance.custom_harnesses import Harness
 from tests.conformance.native_op_cases import compile_all
 
 NAN, INF = math.nan, math.inf
@@ -22,13 +21,6 @@ NAN, INF = math.nan, math.inf
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
     compile_all()
-
-
-@pytest.fixture(params=sorted(HARNESSES))
-def harness(request: pytest.FixtureRequest) -> Harness:
-    if not FRAMEWORKS.get(request.param).REQUIREMENT.is_installed():
-        pytest.skip(f"{request.param} is not installed")
-    return HARNESSES[request.param]
 
 
 X4, W4 = np.ones((1, 4, 5, 5)), np.ones((4, 4, 3, 3))

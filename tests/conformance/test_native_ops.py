@@ -23,7 +23,7 @@ from deep500.operators.custom.cpp_op import CppOp
 from deep500.operators.library.conv import Conv
 from deep500.operators.validation import test_op_gradient
 from native_ops import AdamStep, BatchNorm, Conv2d, Gemm, IPow, MaxPool2d, SoftmaxCrossEntropy, SparseTopK
-from tests.conformance.custom_harnesses import HARNESSES, Harness
+from tests.conformance.custom_harnesses import Harness
 from tests.conformance.native_calls import call, check_margins, room_for
 from tests.conformance.native_op_cases import CASES, ONE_EACH, Case, cast, check_close, compile_all, is_float, make_case
 
@@ -44,13 +44,6 @@ each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
     compile_all()
-
-
-@pytest.fixture(params=sorted(HARNESSES))
-def harness(request: pytest.FixtureRequest) -> Harness:
-    if not FRAMEWORKS.get(request.param).REQUIREMENT.is_installed():
-        pytest.skip(f"{request.param} is not installed")
-    return HARNESSES[request.param]
 
 
 def strided(x: np.ndarray | None) -> np.ndarray | None:

@@ -25,7 +25,7 @@ from deep500.networks import Network, call_custom_op
 from deep500.networks.normalise.model import IR_VERSION, OPSET_VERSION
 from deep500.operators.custom import CppOp, catalogue, register_custom_op
 from deep500.operators.validation import test_op_gradient
-from tests.conformance.custom_harnesses import HARNESSES, Harness
+from tests.conformance.custom_harnesses import Harness
 
 
 class Film(CppOp):
@@ -65,12 +65,6 @@ def require(framework: str) -> Any:
     if not adapter.REQUIREMENT.is_installed():
         pytest.skip(f"{framework} is not installed")
     return adapter
-
-
-@pytest.fixture(params=sorted(HARNESSES))
-def harness(request: pytest.FixtureRequest) -> Harness:
-    require(request.param)
-    return HARNESSES[request.param]
 
 
 # --- the same numbers everywhere --------------------------------------------------------------------------------------
