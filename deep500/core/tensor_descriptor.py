@@ -10,7 +10,7 @@ import numpy as np
 
 from deep500.core.errors import InvalidInputError
 
-__all__ = ["Dimension", "TensorDescriptor", "numpy_dtype", "tensordesc"]
+__all__ = ["STRING", "Dimension", "TensorDescriptor", "element_type_name", "numpy_dtype", "tensordesc"]
 
 #: A size, the name of a symbolic size, or ``None`` for a size of which nothing is known.
 Dimension: TypeAlias = int | str | None
@@ -29,6 +29,9 @@ EXTENDED_DTYPES = (
     "int2",
     "uint2",
 )
+
+#: Name of the element type of texts, which NumPy holds as objects.
+STRING = "string"
 
 #: NumPy's letters for bool, integers, floats and complex numbers.
 _NUMBER_KINDS = "biufc"
@@ -59,12 +62,17 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
     return found
 
 
+def element_type_name(dtype: np.dtype[Any]) -> str:
+    """Return the name of an array's element type: NumPy's, but ``"string"`` for texts of every kind."""
+    return STRING if dtype.kind in "OUST" else str(dtype.name)
+
+
 @dataclass(frozen=True, init=False)
 class TensorDescriptor:
     """Dtype and shape of a tensor.
 
     Attributes:
-        dtype: NumPy's name of the element type, for example ``"float32"`` or ``"bfloat16"``.
+        dtype: NumPy's name of the element type, for example ``"float32"`` or ``"bfloat16"``; ``"string"`` for texts.
         shape: One entry a dimension: an ``int``, a symbol's name, or ``None`` where nothing is known. The shape itself
             is ``None`` when not even the rank is known.
 
@@ -88,7 +96,7 @@ class TensorDescriptor:
         """
         if isinstance(shape, (str, bytes)) or not (shape is None or isinstance(shape, Iterable)):
             raise InvalidInputError(f"{shape!r} is not a shape. Accepted are tuples such as ('batch', 3, 32, 32).")
-        object.__setattr__(self, "dtype", numpy_dtype(dtype).name)
+        object.__setattr__(self, "dtype", STRING if _is_string(dtype) else numpy_dtype(dtype).name)
         object.__setattr__(self, "shape", None if shape is None else tuple(_dimension(d) for d in shape))
 
     @property
@@ -104,7 +112,7 @@ class TensorDescriptor:
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
         """The element type as a NumPy dtype."""
-        return numpy_dtype(self.dtype)
+        return np.dtype(object) if self.dtype == STRING else numpy_dtype(self.dtype)
 
     @property
     def element_count(self) -> int | None:
@@ -120,9 +128,9 @@ class TensorDescriptor:
 
     @property
     def size_bytes(self) -> int | None:
-        """Size of the elements in bytes, ``None`` while a size is symbolic."""
+        """Size of the elements in bytes, ``None`` while a size is symbolic, and for texts."""
         count = self.element_count
-        return None if count is None else count * self.numpy_dtype.itemsize
+        return None if count is None or self.dtype == STRING else count * self.numpy_dtype.itemsize
 
     def accepts_shape(self, shape: Sequence[int]) -> bool:
         """Whether a concrete shape fits: the rank agrees and so does every known size.
@@ -154,6 +162,10 @@ def tensordesc(dtype: Any, *shape: Any) -> TensorDescriptor:
     if len(shape) == 1 and (shape[0] is None or isinstance(shape[0], (tuple, list))):
         return TensorDescriptor(dtype, shape[0])
     return TensorDescriptor(dtype, shape)
+
+
+def _is_string(dtype: Any) -> bool:
+    return (isinstance(dtype, str) and dtype == STRING) or dtype is str
 
 
 def _dimension(value: Any) -> Dimension:

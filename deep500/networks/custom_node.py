@@ -98,13 +98,13 @@ def infer_custom_nodes(nodes: Iterable[ir.Node]) -> bool:
         if node.domain != CUSTOM_DOMAIN:
             continue
         try:
-            op = node_operator(read_node(node, CUSTOM_VERSION))
+            op = node_operator(read_node(node, {CUSTOM_DOMAIN: CUSTOM_VERSION}))
         except UnsupportedOperatorError:
             continue  # it can be registered later
         try:
             changed = _set_types(op, node.inputs, node.outputs) or changed
         except OperatorError as error:
-            raise InvalidNetworkError(f"{read_node(node, CUSTOM_VERSION).label}: {error}") from error
+            raise InvalidNetworkError(f"{read_node(node, {CUSTOM_DOMAIN: CUSTOM_VERSION}).label}: {error}") from error
     return changed
 
 

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from deep500.core.device import Device, parse_device
 from deep500.core.errors import InvalidInputError, UnknownNameError, near_miss
-from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.core.tensor_descriptor import TensorDescriptor, element_type_name
+from deep500.core.texts import shown
+from deep500.core.value_descriptor import OptionalDescriptor, SequenceDescriptor, ValueDescriptor
 from deep500.networks.executor_event import ExecutorEvent
 from deep500.networks.network import Network
 from deep500.networks.program import Program
@@ -71,6 +73,7 @@ class GraphExecutor(abc.ABC):
             if not isinstance(event, ExecutorEvent):
                 raise InvalidInputError(f"An event was given as {event!r}; accepted are instances of ExecutorEvent.")
         source = network if isinstance(network, Network) else Network.load(network)
+        source = source.expanded(self.has_lowering)
         self.network = source.bind(self)
         self._accepted: set[tuple[str, Any, tuple[int, ...]]] = set()
         self._outputs: Mapping[str, Any] = {}
@@ -184,13 +187,23 @@ class GraphExecutor(abc.ABC):
     def synchronize(self) -> None:
         """Wait until the device has finished what was asked of it."""
 
+    @abc.abstractmethod
+    def has_lowering(self, domain: str, op_type: str, version: int) -> bool:
+        """Whether the adapter itself runs an operator; if not, it is replaced by its ONNX function where it has one."""
+
+    def value_to_numpy(self, value: Any) -> Any:
+        """Return an output of any kind: an array, a list of them for a sequence, ``None`` for an absent optional."""
+        if isinstance(value, (list, tuple)):
+            return [self.value_to_numpy(entry) for entry in value]
+        return None if value is None else self.to_numpy(value)
+
     def is_native(self, value: Any) -> bool:
         """Whether a value is one of the framework's own tensors; anything else is taken through NumPy."""
         return isinstance(value, np.ndarray)
 
     def dtype_name(self, value: Any) -> str:
         """Return NumPy's name for the dtype of a NumPy array or of one of the framework's tensors."""
-        return str(value.dtype.name)
+        return element_type_name(value.dtype)
 
     # What does not depend on the framework.
 
@@ -251,14 +264,34 @@ class GraphExecutor(abc.ABC):
         tensors = []
         sizes: dict[str, tuple[int, str]] = {}
         for name, descriptor in zip(program.inputs, program.input_types):
-            value = inputs[name]
-            if isinstance(value, np.ndarray):
-                value = value if value.dtype.isnative else as_array(name, value)
-            elif not self.is_native(value):
-                value = as_array(name, value)
-            self._check_input(name, value, descriptor, sizes)
-            tensors.append(self.to_native(value, descriptor))
+            if isinstance(descriptor, TensorDescriptor):
+                tensors.append(self._taken(name, inputs[name], descriptor, sizes))
+            else:
+                tensors.append(self._taken_value(name, inputs[name], descriptor))
         return program, tensors
+
+    def _taken(
+        self, name: str, value: Any, descriptor: TensorDescriptor, sizes: dict[str, tuple[int, str]]
+    ) -> Any:
+        """Return a tensor that was fed as the framework's own, checked."""
+        if isinstance(value, np.ndarray):
+            value = value if value.dtype.isnative else as_array(name, value)
+        elif not self.is_native(value):
+            value = as_array(name, value)
+        self._check_input(name, value, descriptor, sizes)
+        return self.to_native(value, descriptor)
+
+    def _taken_value(self, name: str, value: Any, descriptor: ValueDescriptor) -> Any:
+        """Return a value of any kind that was fed in the framework's tensors: a list of them for a sequence."""
+        if isinstance(descriptor, OptionalDescriptor):
+            return None if value is None else self._taken_value(name, value, descriptor.element)
+        if isinstance(descriptor, SequenceDescriptor):
+            if not isinstance(value, (list, tuple)):
+                raise InvalidInputError(f"Input {name!r} was given as {shown(value)}; accepted is a list: {descriptor}.")
+            return [self._taken_value(f"{name}[{i}]", entry, descriptor.element) for i, entry in enumerate(value)]
+        if value is None:
+            raise InvalidInputError(f"Input {name!r} was given as None; accepted is {descriptor}.")
+        return self._taken(name, value, descriptor, {})
 
     def _check_input(
         self, name: str, value: Any, expected: TensorDescriptor, sizes: dict[str, tuple[int, str]]
@@ -298,5 +331,5 @@ class GraphExecutor(abc.ABC):
                 f"Fed: {', '.join(program.inputs) or 'nothing'}."
             )
         descriptor = (self.network.losses | self.network.outputs)[loss]
-        if descriptor.rank not in (0, None):
+        if not isinstance(descriptor, TensorDescriptor) or descriptor.rank not in (0, None):
             raise InvalidInputError(f"Only a scalar can be differentiated; output {loss!r} is {descriptor}.")

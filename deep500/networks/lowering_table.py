@@ -56,15 +56,22 @@ class LoweringTable:
             UnsupportedOperatorError: There is none.
         """
         self._import_all()
-        versions = self._table.get((node.domain, node.op_type)) or self._table.get((node.domain, "*"), {})
-        fitting = [version for version in versions if version <= node.version]
-        if fitting:
-            return versions[max(fitting)]
+        versions = self._table.get((node.domain, node.op_type), {})
+        for table in (versions, self._table.get((node.domain, "*"), {})):
+            fitting = [version for version in table if version <= node.version]
+            if fitting:
+                return table[max(fitting)]
         reason = f": it has one from version {min(versions)} on, and the node is older" if versions else ""
         raise UnsupportedOperatorError(
             f"The {self.framework} adapter has no lowering for {node.label}{reason}. 'deep500 list operators' shows "
             f"what can be run; docs/extending.md shows how to add a lowering."
         )
+
+    def has(self, domain: str, op_type: str, version: int) -> bool:
+        """Whether there is a lowering for an operator of a version of its domain."""
+        self._import_all()
+        tables = [self._table.get((domain, name), {}) for name in (op_type, "*")]
+        return any(since <= version for table in tables for since in table)
 
     def operators(self) -> list[tuple[str, str, int]]:
         """Return domain, name and first version of every lowering of one operator, sorted."""

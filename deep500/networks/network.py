@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deep500.core.errors import InvalidInputError, InvalidNetworkError, UnknownNameError, near_miss
 from deep500.core.tensor_descriptor import TensorDescriptor
-from deep500.networks.operator_node import describe_value
+from deep500.networks.operator_node import describe_type, describe_value
 from deep500.networks.program import Program, build_program
 from deep500.networks.tensor_roles import TensorRole, initializer_role, is_loss
 from deep500.networks.tensor_store import InitializerStore, TensorStore
@@ -85,6 +85,27 @@ class Network:
                 tensor.CopyFrom(ir.to_proto(current))
         return proto
 
+    def expanded(self, is_kept: Callable[[str, str, int], bool]) -> Network:
+        """Return the network with operators replaced that ONNX defines by others; itself where there are none.
+
+        Args:
+            is_kept: Says of an operator (domain, name, version) whether it is left as it is.
+
+        Raises:
+            InvalidNetworkError: A definition cannot be inlined.
+        """
+        from deep500.networks.normalise.expand import expand_functions
+
+        model = expand_functions(self.model, is_kept)
+        if model is None:
+            return self
+        expanded = Network(model)
+        if not isinstance(self._store, InitializerStore):
+            for name in self.model.graph.initializers:
+                expanded.feed_tensor(name, self._store.fetch(name))
+        expanded._mode = self._mode
+        return expanded
+
     def bind(self, store: TensorStore) -> Network:
         """Return a network over the same graph whose tensors live in ``store``."""
         bound = Network(self.model, store)
@@ -97,14 +118,14 @@ class Network:
         return self.model.graph.name or "network"
 
     @property
-    def inputs(self) -> dict[str, TensorDescriptor]:
-        """Dtype and shape of every input, labels included, by name."""
-        return self._described(v for v in self.model.graph.inputs if v.name not in self.model.graph.initializers)
+    def inputs(self) -> dict[str, Any]:
+        """Dtype and shape of every input, labels included, by name; see :mod:`deep500.core.value_descriptor`."""
+        return self._typed(v for v in self.model.graph.inputs if v.name not in self.model.graph.initializers)
 
     @property
-    def outputs(self) -> dict[str, TensorDescriptor]:
-        """Dtype and shape of every output that is not a loss, by name."""
-        return self._described(v for v in self.model.graph.outputs if not is_loss(v))
+    def outputs(self) -> dict[str, Any]:
+        """Dtype and shape of every output that is not a loss, by name; ``None`` where even the dtype is not known."""
+        return self._typed((v for v in self.model.graph.outputs if not is_loss(v)), known=False)
 
     @property
     def losses(self) -> dict[str, TensorDescriptor]:
@@ -275,6 +296,22 @@ class Network:
         read = [v.name for node in self.model.graph for v in node.inputs if v is not None and v.name]
         ordered = dict.fromkeys([*(name for name in read if name in initializers), *sorted(initializers)])
         return self._described(initializers[n] for n in ordered if initializer_role(initializers[n]) is role)
+
+    def _typed(self, values: Any, *, known: bool = True) -> dict[str, Any]:
+        """Return what is known of values of any kind.
+
+        Raises:
+            InvalidNetworkError: Of one of them not even the element type is known, and ``known`` asks for it.
+        """
+        described = {}
+        for value in values:
+            descriptor = describe_type(value.type, value.shape)
+            if descriptor is None and known:
+                raise InvalidNetworkError(
+                    f"Tensor {value.name!r} of network {self.name!r} has no element type that can be used."
+                )
+            described[value.name] = descriptor
+        return described
 
     def _described(self, values: Any) -> dict[str, TensorDescriptor]:
         described: dict[str, TensorDescriptor] = {}

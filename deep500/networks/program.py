@@ -8,8 +8,15 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from deep500.core.errors import InvalidInputError, InvalidNetworkError, UnsupportedOperatorError
-from deep500.core.tensor_descriptor import TensorDescriptor
-from deep500.networks.operator_node import OperatorNode, describe_value, read_node
+from deep500.core.value_descriptor import ValueDescriptor
+from deep500.networks.operator_node import (
+    OperatorNode,
+    Subprogram,
+    captured_values,
+    describe_type,
+    held_graphs,
+    read_node,
+)
 from deep500.networks.tensor_roles import TensorRole, initializer_role, is_loss
 from deep500.networks.training_form import Mode, node_in_mode
 
@@ -23,7 +30,7 @@ class Program:
     Attributes:
         nodes: The nodes in an order in which they can run.
         inputs: Names of the tensors that are fed, in the network's order.
-        input_types: Their dtypes and shapes.
+        input_types: Their dtypes and shapes; of sequences and optionals, those of the elements.
         parameters: Names of the trained tensors that are read.
         states: Names of the states that are read.
         constants: Names of the constants that are read.
@@ -35,7 +42,7 @@ class Program:
 
     nodes: tuple[OperatorNode, ...]
     inputs: tuple[str, ...]
-    input_types: tuple[TensorDescriptor, ...]
+    input_types: tuple[ValueDescriptor, ...]
     parameters: tuple[str, ...]
     states: tuple[str, ...]
     constants: tuple[str, ...]
@@ -58,24 +65,22 @@ def build_program(graph: ir.Graph, fed: frozenset[str], mode: Mode) -> Program:
 
     Raises:
         InvalidInputError: An input that an output needs is not fed.
-        UnsupportedOperatorError: A node holds a graph (control flow).
+        UnsupportedOperatorError: A branch or loop body has statistics that training would update.
     """
     outputs, needed = _computable_outputs(graph, fed)
-    used = frozenset(v.name or "" for node in graph for v in node.inputs if v is not None)
+    used = frozenset(v.name or "" for node in graph for v in (*node.inputs, *captured_values(node)) if v is not None)
     used |= {v.name or "" for v in graph.outputs}
     nodes: list[OperatorNode] = []
     state_updates: dict[str, str] = {}
     for node in graph:
         if node not in needed:
             continue
-        version = node.version or graph.opset_imports.get(node.domain, 1)
-        read, updates = node_in_mode(read_node(node, version), mode, used)
-        if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
-            raise UnsupportedOperatorError(f"{read.label} holds a graph of its own; control flow cannot run yet.")
+        read, updates = node_in_mode(_read(node, graph.opset_imports, mode), mode, used)
         nodes.append(read)
         # Statistics that are fed or computed instead of stored are not the network's to update.
         state_updates.update((state, value) for state, value in updates.items() if state in graph.initializers)
-    read_names = dict.fromkeys([*(name for node in nodes for name in node.inputs), *(v.name or "" for v in outputs)])
+    read = [name for node in nodes for name in (*node.inputs, *node.captured)]
+    read_names = dict.fromkeys([*read, *(v.name or "" for v in outputs)])
     stored = [name for name in read_names if name in graph.initializers and name not in fed]
     roles = {name: initializer_role(graph.initializers[name]) for name in stored}
     return Program(
@@ -92,8 +97,37 @@ def build_program(graph: ir.Graph, fed: frozenset[str], mode: Mode) -> Program:
     )
 
 
-def _input_type(value: ir.Value) -> TensorDescriptor:
-    descriptor = describe_value(value)
+def _read(node: ir.Node, imports: Mapping[str, int], mode: Mode) -> OperatorNode:
+    """Turn a node, and the graphs that it holds, into what adapters translate."""
+    graphs = {name: _subprogram(graph, imports, mode) for name, graph in held_graphs(node)}
+    return read_node(node, imports, graphs)
+
+
+def _subprogram(graph: ir.Graph, imports: Mapping[str, int], mode: Mode) -> Subprogram:
+    used = frozenset(v.name or "" for node in graph for v in node.inputs if v is not None)
+    nodes = []
+    for node in graph:
+        read, updates = node_in_mode(_read(node, imports, mode), mode, used)
+        if updates:
+            raise UnsupportedOperatorError(
+                f"{read.label} is in a branch or a loop body, where training cannot update its statistics. Use the "
+                f"network in evaluation mode."
+            )
+        nodes.append(read)
+    inputs = tuple(v.name or "" for v in graph.inputs)
+    stored = {
+        name: value.const_value.numpy()
+        for name, value in graph.initializers.items()
+        if value.const_value is not None and name not in inputs
+    }
+    outputs = tuple(v.name or "" for v in graph.outputs)
+    own = {*inputs, *stored, *(name for node in nodes for name in node.outputs)}
+    read_names = dict.fromkeys([*(n for node in nodes for n in (*node.inputs, *node.captured)), *outputs])
+    return Subprogram(tuple(nodes), inputs, outputs, stored, tuple(n for n in read_names if n and n not in own))
+
+
+def _input_type(value: ir.Value) -> ValueDescriptor:
+    descriptor = describe_type(value.type, value.shape)
     if descriptor is None:
         raise InvalidNetworkError(f"Input {value.name!r} has no element type that can be fed.")
     return descriptor
@@ -135,4 +169,5 @@ def _ancestors(output: ir.Value) -> tuple[set[ir.Node], set[ir.Value]]:
         elif producer not in nodes:
             nodes.add(producer)
             pending.extend(v for v in producer.inputs if v is not None)
+            pending.extend(captured_values(producer))
     return nodes, leaves

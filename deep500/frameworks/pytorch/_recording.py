@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+import functools
 import operator
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
+import torch
 from torch import fx
 
-__all__ = ["choose"]
+__all__ = ["ProgramTracer", "call_module", "choose", "recorded", "spread"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class ProgramTracer(fx.proxy.GraphAppendingTracer):
+    """Records calls in a graph, and keeps the modules that it calls.
+
+    Attributes:
+        modules: The modules by the name under which the graph calls them.
+        tensors: Tensors that were computed while the graph was recorded, by the name under which it reads them.
+    """
+
+    def __init__(self, graph: fx.Graph) -> None:
+        """Record in a graph."""
+        super().__init__(graph)
+        self.modules: dict[str, torch.nn.Module] = {}
+        self.tensors: dict[str, torch.Tensor] = {}
+
+    def call(self, module: torch.nn.Module, arguments: Sequence[Any]) -> fx.Proxy:
+        """Record the call of a module."""
+        name = f"held_{len(self.modules)}"
+        self.modules[name] = module
+        return self.create_proxy("call_module", name, tuple(arguments), {})
+
+    def hold(self, tensor: torch.Tensor) -> fx.Proxy:
+        """Return a proxy for a tensor whose value is known already."""
+        name = f"known_{len(self.tensors)}"
+        self.tensors[name] = tensor
+        return self.create_proxy("get_attr", name, (), {})
 
 
 def choose(index: Any, *values: Any) -> Any:
@@ -20,3 +52,39 @@ def choose(index: Any, *values: Any) -> Any:
     if not isinstance(index, fx.Proxy):
         return values[index]
     return index.tracer.create_proxy("call_function", operator.getitem, (values, index), {})
+
+
+def recorded(function: _Function) -> _Function:
+    """Make a function of tensors one that a graph calls as a whole, for what proxies cannot do: look at values.
+
+    Called with a proxy among its arguments, or in a list among them, it is recorded; else it runs.
+    """
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        proxy = _first_proxy((arguments, tuple(keywords.values())))
+        if proxy is None:
+            return function(*arguments, **keywords)
+        return proxy.tracer.create_proxy("call_function", call, arguments, keywords)
+
+    return call  # type: ignore[return-value]
+
+
+def call_module(module: torch.nn.Module, arguments: Sequence[Any]) -> Any:
+    """Call a module; in a graph that is being recorded, when it runs."""
+    proxy = _first_proxy(arguments)
+    return module(*arguments) if proxy is None else proxy.tracer.call(module, arguments)
+
+
+def spread(values: Any, count: int) -> tuple[Any, ...]:
+    """Return the entries of a tuple, or of a proxy for one, whose number is known."""
+    return tuple(values[index] for index in range(count))
+
+
+def _first_proxy(values: Any) -> Any:
+    """Return a proxy among values and in lists of them, ``None`` where there is none."""
+    if isinstance(values, fx.Proxy):
+        return values
+    if isinstance(values, (list, tuple)):
+        return next((p for p in map(_first_proxy, values) if p is not None), None)
+    return None

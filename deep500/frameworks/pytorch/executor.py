@@ -13,10 +13,11 @@ from torch import fx
 
 from deep500.core.device import Device
 from deep500.core.errors import Deep500Error, InvalidInputError, TrainingError, UnsupportedOperatorError
-from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.core.tensor_descriptor import STRING, TensorDescriptor, element_type_name
 from deep500.frameworks.pytorch._arrays import to_array, to_tensor
 from deep500.frameworks.pytorch._dtypes import dtype_name
 from deep500.frameworks.pytorch.device import torch_device
+from deep500.frameworks.pytorch.lowering import lowerings
 from deep500.frameworks.pytorch.translation import StoredTensors, translate
 from deep500.networks.executor_event import ExecutorEvent
 from deep500.networks.graph_executor import GraphExecutor, NetworkSource, UpdateRule
@@ -52,13 +53,13 @@ class PyTorchExecutor(GraphExecutor):
         self._parameter_names = network.get_params()
         for name in (*self._parameter_names, *network.states, *network.constants):
             (value,) = network.fetch_tensors([name])
-            tensor = to_tensor(value).to(self.torch_device)
+            tensor = value if value.dtype.kind == "O" else to_tensor(value).to(self.torch_device)
             self.stored.add(name, tensor, trained=name in self._parameter_names)
 
     def _module(self, program: Program) -> fx.GraphModule:
         module = self._modules.get(program)
         if module is None:
-            module = self._modules[program] = translate(program, self.stored)
+            module = self._modules[program] = translate(program, self.stored).to(self.torch_device)
         return module
 
     def _run(self, program: Program, inputs: Sequence[Any]) -> dict[str, Any]:
@@ -74,7 +75,7 @@ class PyTorchExecutor(GraphExecutor):
             scalar = results[program.outputs.index(loss)]
             if scalar.requires_grad:  # a loss that no parameter reaches has no gradients
                 scalar.backward()
-            return self._finish(program, [result.detach() for result in results])
+            return self._finish(program, [_detached(result) for result in results])
 
     def _finish(self, program: Program, results: Sequence[torch.Tensor]) -> dict[str, Any]:
         count = len(program.outputs)
@@ -109,6 +110,8 @@ class PyTorchExecutor(GraphExecutor):
 
     def to_native(self, value: Any, descriptor: TensorDescriptor) -> torch.Tensor:
         """Return a value as a tensor on the device; NumPy arrays are shared with the processor, not copied."""
+        if descriptor.dtype == STRING:
+            return value  # PyTorch has no texts; they stay on the host
         tensor = value if isinstance(value, torch.Tensor) else to_tensor(value)
         return tensor if tensor.device == self.torch_device else tensor.to(self.torch_device, non_blocking=True)
 
@@ -125,6 +128,10 @@ class PyTorchExecutor(GraphExecutor):
         with torch.no_grad():
             self.stored.tensor(name).copy_(to_tensor(value))
 
+    def has_lowering(self, domain: str, op_type: str, version: int) -> bool:
+        """Whether there is a lowering for an operator."""
+        return lowerings.has(domain, op_type, version)
+
     def synchronize(self) -> None:
         """Wait until the GPU has finished; the processor always has."""
         if self.torch_device.type == "cuda":
@@ -136,7 +143,14 @@ class PyTorchExecutor(GraphExecutor):
 
     def dtype_name(self, value: Any) -> str:
         """Return NumPy's name for the dtype of an array or tensor."""
-        return dtype_name(value.dtype) if isinstance(value, torch.Tensor) else str(value.dtype.name)
+        return dtype_name(value.dtype) if isinstance(value, torch.Tensor) else element_type_name(value.dtype)
+
+
+def _detached(value: Any) -> Any:
+    """Return an output of any kind without what autograd knows of it."""
+    if isinstance(value, (list, tuple)):
+        return [_detached(entry) for entry in value]
+    return value.detach() if isinstance(value, torch.Tensor) else value
 
 
 def _call(module: fx.GraphModule, inputs: Sequence[Any]) -> tuple[torch.Tensor, ...]:

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import builtins
 import keyword
-from collections.abc import Mapping
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import fx
 
 from deep500.core.errors import InvalidNetworkError
+from deep500.frameworks.pytorch._arrays import to_tensor
+from deep500.frameworks.pytorch._recording import ProgramTracer, recorded
 from deep500.frameworks.pytorch.lowering import lowerings
+from deep500.networks.operator_node import OperatorNode, Subprogram
 from deep500.networks.program import Program
 
-__all__ = ["StoredTensors", "python_name", "translate"]
+__all__ = ["StoredTensors", "python_name", "translate", "translate_subprogram"]
 
 
 class StoredTensors(torch.nn.Module):
@@ -31,18 +36,24 @@ class StoredTensors(torch.nn.Module):
         super().__init__()
         self.attributes: dict[str, str] = {}
 
-    def add(self, name: str, tensor: torch.Tensor, *, trained: bool) -> None:
-        """Keep a tensor under its ONNX name."""
+    def add(self, name: str, tensor: Any, *, trained: bool) -> None:
+        """Keep a tensor, or an array of texts, under its ONNX name."""
         attribute = python_name(name, set(self.attributes.values()))
         self.attributes[name] = attribute
         if trained:
             self.register_parameter(attribute, torch.nn.Parameter(tensor))
-        else:
+        elif isinstance(tensor, torch.Tensor):
             self.register_buffer(attribute, tensor)
+        else:
+            setattr(self, attribute, tensor)
+
+    def value(self, name: str) -> Any:
+        """Return what is kept under an ONNX name; ``KeyError`` when there is nothing."""
+        return getattr(self, self.attributes[name])
 
     def tensor(self, name: str) -> torch.Tensor:
         """Return the tensor of an ONNX name; ``KeyError`` when there is none."""
-        found = getattr(self, self.attributes[name])
+        found = self.value(name)
         assert isinstance(found, torch.Tensor)
         return found
 
@@ -84,32 +95,96 @@ def translate(program: Program, stored: StoredTensors) -> fx.GraphModule:
         UnsupportedOperatorError: A node has no lowering.
     """
     graph = fx.Graph()
-    tracer = fx.proxy.GraphAppendingTracer(graph)
-    values: dict[str, fx.Proxy] = {}
+    tracer = ProgramTracer(graph)
+    values = _placeholders(program.inputs, graph, tracer)
+    used: dict[str, Any] = {}
+    for name in (*program.parameters, *program.states, *program.constants):
+        attribute = stored.attributes[name]
+        used[attribute] = stored.value(name)
+        values[name] = fx.Proxy(graph.create_node("get_attr", attribute), tracer)
+    _lower(program.nodes, values, tracer)
+    returned = [values[name] for name in (*program.outputs, *program.state_updates.values())]
+    graph.output(tuple(_own(value) for value in returned))
+    _drop_unused(graph)
+    return fx.GraphModule(_attribute_holder({**used, **tracer.tensors}, tracer.modules), graph, class_name="Deep500Program")
+
+
+def translate_subprogram(program: Subprogram) -> fx.GraphModule:
+    """Translate a graph that a node holds.
+
+    Returns:
+        A module whose arguments are the graph's inputs followed by the tensors that it captures, and whose result is
+        the tuple of its outputs.
+
+    Raises:
+        UnsupportedOperatorError: A node has no lowering.
+    """
+    graph = fx.Graph()
+    tracer = ProgramTracer(graph)
+    values = _placeholders((*program.inputs, *program.captured), graph, tracer)
+    used: dict[str, Any] = {}
+    for name, value in program.stored.items():
+        attribute = python_name(name, set(used))
+        used[attribute] = value if value.dtype.kind == "O" else to_tensor(value)
+        values[name] = fx.Proxy(graph.create_node("get_attr", attribute), tracer)
+    _lower(program.nodes, values, tracer)
+    graph.output(tuple(getattr(values[name], "node", values[name]) for name in program.outputs))
+    _drop_unused(graph)
+    return fx.GraphModule(_attribute_holder({**used, **tracer.tensors}, tracer.modules), graph, class_name="Deep500Subprogram")
+
+
+def _placeholders(names: Iterable[str], graph: fx.Graph, tracer: ProgramTracer) -> dict[str, Any]:
+    values: dict[str, Any] = {}
     taken: set[str] = set()
-    for name in program.inputs:
+    for name in names:
         argument = python_name(name, taken)
         taken.add(argument)
         values[name] = fx.Proxy(graph.placeholder(argument), tracer)
-    used: dict[str, torch.Tensor] = {}
-    for name in (*program.parameters, *program.states, *program.constants):
-        attribute = stored.attributes[name]
-        used[attribute] = stored.tensor(name)
-        values[name] = fx.Proxy(graph.create_node("get_attr", attribute), tracer)
-    for node in program.nodes:
+    return values
+
+
+def _lower(nodes: Sequence[OperatorNode], values: dict[str, Any], tracer: ProgramTracer) -> None:
+    """Record nodes, and add what they compute to the values."""
+    for node in nodes:
         lowering = lowerings.find(node)
-        results = lowering(node, *(values[name] if name else None for name in node.inputs))
+        results = lowering(node, *(values[name] if name else None for name in (*node.inputs, *node.captured)))
         results = results if isinstance(results, tuple) else (results,)
         wanted = [name for name in node.outputs if name]
         if len(results) < len(wanted):
             raise InvalidNetworkError(f"{node.label} has {len(wanted)} outputs; its lowering gives {len(results)}.")
-        values.update((name, value) for name, value in zip(node.outputs, results) if name)
-    returned = [values[name].node for name in (*program.outputs, *program.state_updates.values())]
-    nodes = [graph.call_method("clone", (node,)) if _is_view(node) else node for node in returned]
-    graph.output(tuple(nodes))
-    _drop_unused(graph)
-    root = _attribute_holder(used)
-    return fx.GraphModule(root, graph, class_name="Deep500Program")
+        for name, value in zip(node.outputs, results):
+            if name:
+                values[name] = tracer.hold(value) if isinstance(value, torch.Tensor) else value
+
+
+def _own(value: Any) -> Any:
+    """Return the node of a value that shares no memory with what is stored or was fed; an empty list, None as such."""
+    if not isinstance(value, fx.Proxy):
+        return value
+    node = value.node
+    assert isinstance(node, fx.Node)
+    if _is_held(node):
+        copied: fx.Node = _copied(value).node
+        return copied
+    return node.graph.call_method("clone", (node,)) if _is_view(node) else node
+
+
+@recorded
+def _copied(value: Any) -> Any:
+    """Return a copy of a value of any kind."""
+    if isinstance(value, (list, tuple)):
+        return [_copied(entry) for entry in value]
+    return value.clone() if isinstance(value, torch.Tensor) else value
+
+
+def _is_held(node: fx.Node) -> bool:
+    """Whether a value comes out of a module or a list, and could be anything that went in."""
+    while node.op == "call_function" and node.target is operator.getitem:
+        source = node.args[0]
+        if not isinstance(source, fx.Node):
+            return False
+        node = source
+    return node.op == "call_module"
 
 
 def _is_view(node: fx.Node) -> bool:
@@ -126,11 +201,17 @@ def _drop_unused(graph: fx.Graph) -> None:
             graph.erase_node(node)
 
 
-def _attribute_holder(tensors: Mapping[str, torch.Tensor]) -> torch.nn.Module:
+def _attribute_holder(
+    tensors: Mapping[str, Any], modules: Mapping[str, torch.nn.Module]
+) -> torch.nn.Module:
     holder = torch.nn.Module()
+    for name, module in modules.items():
+        holder.add_module(name, module)
     for attribute, tensor in tensors.items():
         if isinstance(tensor, torch.nn.Parameter):
             holder.register_parameter(attribute, tensor)
-        else:
+        elif isinstance(tensor, torch.Tensor):
             holder.register_buffer(attribute, tensor)
+        else:
+            setattr(holder, attribute, tensor)
     return holder

@@ -12,6 +12,7 @@ from deep500.core.device import Device
 from deep500.core.errors import TrainingError
 from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.frameworks.reference.device import check_device
+from deep500.frameworks.reference.lowering import lowerings
 from deep500.frameworks.reference.translation import Translation, Values
 from deep500.networks.executor_event import ExecutorEvent
 from deep500.networks.graph_executor import GraphExecutor, NetworkSource, UpdateRule
@@ -99,6 +100,10 @@ class ReferenceExecutor(GraphExecutor):
     def is_native(self, value: Any) -> bool:
         """Whether a value is a NumPy array."""
         return isinstance(value, np.ndarray)
+
+    def has_lowering(self, domain: str, op_type: str, version: int) -> bool:
+        """Whether there is a lowering for an operator."""
+        return lowerings.has(domain, op_type, version)
 
     def synchronize(self) -> None:
         """Return at once: NumPy computes when it is called."""

@@ -40,7 +40,7 @@ class Translation:
             UnsupportedOperatorError: The library does not have one.
         """
         self.program = program
-        self.calls = [Call(n, lowerings.find(n)(n), n.inputs, n.outputs) for n in program.nodes]
+        self.calls = [Call(n, lowerings.find(n)(n), (*n.inputs, *n.captured), n.outputs) for n in program.nodes]
         trained = set(program.parameters)
         # Only calls that a parameter reaches take part in the backward pass.
         self.differentiated = []

@@ -20,6 +20,7 @@ from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.frameworks.tensorflow._errors import explain_run, explain_trace
 from deep500.frameworks.tensorflow._layout import Layout, kernel_order
 from deep500.frameworks.tensorflow.device import device_name, synchronize
+from deep500.frameworks.tensorflow.lowering import lowerings
 from deep500.frameworks.tensorflow.translation import Translation
 from deep500.networks.executor_event import ExecutorEvent
 from deep500.networks.graph_executor import GraphExecutor, NetworkSource, UpdateRule
@@ -120,6 +121,10 @@ class TensorFlowExecutor(GraphExecutor):
         """Return an output as a NumPy array."""
         array: NDArray[Any] = tensor.numpy() if hasattr(tensor, "numpy") else np.asarray(tensor)
         return array
+
+    def has_lowering(self, domain: str, op_type: str, version: int) -> bool:
+        """Whether there is a lowering for an operator."""
+        return lowerings.has(domain, op_type, version)
 
     def synchronize(self) -> None:
         """Wait until the device has finished what was asked of it."""
