@@ -63,8 +63,11 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def element_type_name(dtype: np.dtype[Any]) -> str:
-    """Return the name of an array's element type: NumPy's, but ``"string"`` for texts of every kind."""
-    return STRING if dtype.kind in "OUST" else str(dtype.name)
+    """Return the name of an array's element type: NumPy's, but ``"string"`` for texts of every length.
+
+    Arrays of objects are ``"object"``: they may hold texts, and anything else.
+    """
+    return STRING if dtype.kind in "UST" else str(dtype.name)
 
 
 @dataclass(frozen=True, init=False)

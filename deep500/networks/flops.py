@@ -97,8 +97,7 @@ def count_flops(network: Network, batch_size: int = 1) -> FlopCount:
     graph = bound.graph
     nodes = []
     for node in graph:
-        version = node.version or graph.opset_imports.get(node.domain, 1)
-        nodes.append(node_in_mode(read_node(node, version), Mode.EVAL, frozenset())[0])
+        nodes.append(node_in_mode(read_node(node, graph.opset_imports), Mode.EVAL, frozenset())[0])
     return FlopCount(counted_for, tuple(nodes), tuple(node_flops(node) for node in nodes))
 
 

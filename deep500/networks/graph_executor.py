@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deep500.core.device import Device, parse_device
 from deep500.core.errors import InvalidInputError, UnknownNameError, near_miss
-from deep500.core.tensor_descriptor import TensorDescriptor, element_type_name
+from deep500.core.tensor_descriptor import STRING, TensorDescriptor, element_type_name
 from deep500.core.texts import shown
 from deep500.core.value_descriptor import OptionalDescriptor, SequenceDescriptor, ValueDescriptor
 from deep500.networks.executor_event import ExecutorEvent
@@ -270,9 +270,7 @@ class GraphExecutor(abc.ABC):
                 tensors.append(self._taken_value(name, inputs[name], descriptor))
         return program, tensors
 
-    def _taken(
-        self, name: str, value: Any, descriptor: TensorDescriptor, sizes: dict[str, tuple[int, str]]
-    ) -> Any:
+    def _taken(self, name: str, value: Any, descriptor: TensorDescriptor, sizes: dict[str, tuple[int, str]]) -> Any:
         """Return a tensor that was fed as the framework's own, checked."""
         if isinstance(value, np.ndarray):
             value = value if value.dtype.isnative else as_array(name, value)
@@ -287,7 +285,9 @@ class GraphExecutor(abc.ABC):
             return None if value is None else self._taken_value(name, value, descriptor.element)
         if isinstance(descriptor, SequenceDescriptor):
             if not isinstance(value, (list, tuple)):
-                raise InvalidInputError(f"Input {name!r} was given as {shown(value)}; accepted is a list: {descriptor}.")
+                raise InvalidInputError(
+                    f"Input {name!r} was given as {shown(value)}; accepted is a list: {descriptor}."
+                )
             return [self._taken_value(f"{name}[{i}]", entry, descriptor.element) for i, entry in enumerate(value)]
         if value is None:
             raise InvalidInputError(f"Input {name!r} was given as None; accepted is {descriptor}.")
@@ -300,6 +300,8 @@ class GraphExecutor(abc.ABC):
         key = (name, value.dtype, shape)
         if key not in self._accepted:
             dtype = self.dtype_name(value)
+            if expected.dtype == STRING and dtype == "object":
+                dtype = STRING
             received = f"Input {name!r} was given as {dtype}{list(shape)}; accepted is {expected}"
             if dtype != expected.dtype:
                 raise InvalidInputError(

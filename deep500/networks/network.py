@@ -162,6 +162,14 @@ class Network:
         self._mode = Mode.EVAL
         return self
 
+    def as_declared(self) -> Network:
+        """Let every operator train or not as its node says (``training_mode``), as other runtimes do.
+
+        No state of the network is updated then. Return the network.
+        """
+        self._mode = Mode.DECLARED
+        return self
+
     def append_loss(
         self,
         loss: str | Loss,

@@ -91,7 +91,7 @@ class NetworkBackend(base.Backend):
             UnsupportedOperatorError: The framework has no lowering for an operator.
             DeviceError: It does not find the device.
         """
-        return PreparedNetwork(cls.make_executor(Network.load(model), _device(device)))
+        return PreparedNetwork(cls.make_executor(Network.load(model).as_declared(), _device(device)))
 
     @classmethod
     def run_node(

@@ -15,7 +15,15 @@ from deep500.core.tensor_descriptor import STRING, TensorDescriptor
 from deep500.core.value_descriptor import OptionalDescriptor, SequenceDescriptor, ValueDescriptor
 from deep500.networks.tensor_roles import TensorRole, initializer_role
 
-__all__ = ["OperatorNode", "Subprogram", "captured_values", "describe_type", "describe_value", "held_graphs", "read_node"]
+__all__ = [
+    "OperatorNode",
+    "Subprogram",
+    "captured_values",
+    "describe_type",
+    "describe_value",
+    "held_graphs",
+    "read_node",
+]
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,8 @@ def build_program(graph: ir.Graph, fed: frozenset[str], mode: Mode) -> Program:
     for node in graph:
         if node not in needed:
             continue
-        read, updates = node_in_mode(_read(node, graph.opset_imports, mode), mode, used)
-        nodes.append(read)
+        translated, updates = node_in_mode(_read(node, graph.opset_imports, mode), mode, used)
+        nodes.append(translated)
         # Statistics that are fed or computed instead of stored are not the network's to update.
         state_updates.update((state, value) for state, value in updates.items() if state in graph.initializers)
     read = [name for node in nodes for name in (*node.inputs, *node.captured)]

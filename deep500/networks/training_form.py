@@ -17,10 +17,11 @@ __all__ = ["Mode", "node_in_mode"]
 
 
 class Mode(str, enum.Enum):
-    """Whether a network trains or is evaluated."""
+    """Whether a network trains, is evaluated, or does what its nodes say, each for itself."""
 
     TRAIN = "train"
     EVAL = "eval"
+    DECLARED = "declared"
 
 
 def node_in_mode(node: OperatorNode, mode: Mode, used: frozenset[str]) -> tuple[OperatorNode, dict[str, str]]:
@@ -34,9 +35,29 @@ def node_in_mode(node: OperatorNode, mode: Mode, used: frozenset[str]) -> tuple[
     Returns:
         The node, and for each state (an initializer's name) the output that holds its next value.
     """
-    if node.op_type == "BatchNormalization" and node.domain == "":
+    if node.domain or mode is Mode.DECLARED:
+        return node, {}
+    if node.op_type == "BatchNormalization":
         return _batch_normalization(node, mode, used)
+    if node.op_type == "Dropout":
+        return _dropout(node, mode), {}
     return node, {}
+
+
+def _dropout(node: OperatorNode, mode: Mode) -> OperatorNode:
+    """Say in an attribute whether the node drops anything, instead of in its third input.
+
+    Source: ONNX Dropout-13, ``training_mode``.
+    """
+    attributes = {**node.attributes, "training_mode": int(mode is Mode.TRAIN)}
+    constants = {index: value for index, value in node.constants.items() if index < 2}
+    return dataclasses.replace(
+        node,
+        attributes=attributes,
+        inputs=node.inputs[:2],
+        input_types=node.input_types[:2],
+        constants=constants,
+    )
 
 
 def _batch_normalization(node: OperatorNode, mode: Mode, used: frozenset[str]) -> tuple[OperatorNode, dict[str, str]]:

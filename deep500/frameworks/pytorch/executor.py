@@ -108,7 +108,7 @@ class PyTorchExecutor(GraphExecutor):
         """Return the gradient by a parameter, ``None`` when the loss ignores it."""
         return self.stored.tensor(name).grad
 
-    def to_native(self, value: Any, descriptor: TensorDescriptor) -> torch.Tensor:
+    def to_native(self, value: Any, descriptor: TensorDescriptor) -> Any:
         """Return a value as a tensor on the device; NumPy arrays are shared with the processor, not copied."""
         if descriptor.dtype == STRING:
             return value  # PyTorch has no texts; they stay on the host

@@ -106,7 +106,9 @@ def translate(program: Program, stored: StoredTensors) -> fx.GraphModule:
     returned = [values[name] for name in (*program.outputs, *program.state_updates.values())]
     graph.output(tuple(_own(value) for value in returned))
     _drop_unused(graph)
-    return fx.GraphModule(_attribute_holder({**used, **tracer.tensors}, tracer.modules), graph, class_name="Deep500Program")
+    return fx.GraphModule(
+        _attribute_holder({**used, **tracer.tensors}, tracer.modules), graph, class_name="Deep500Program"
+    )
 
 
 def translate_subprogram(program: Subprogram) -> fx.GraphModule:
@@ -130,7 +132,9 @@ def translate_subprogram(program: Subprogram) -> fx.GraphModule:
     _lower(program.nodes, values, tracer)
     graph.output(tuple(getattr(values[name], "node", values[name]) for name in program.outputs))
     _drop_unused(graph)
-    return fx.GraphModule(_attribute_holder({**used, **tracer.tensors}, tracer.modules), graph, class_name="Deep500Subprogram")
+    return fx.GraphModule(
+        _attribute_holder({**used, **tracer.tensors}, tracer.modules), graph, class_name="Deep500Subprogram"
+    )
 
 
 def _placeholders(names: Iterable[str], graph: fx.Graph, tracer: ProgramTracer) -> dict[str, Any]:
@@ -201,9 +205,7 @@ def _drop_unused(graph: fx.Graph) -> None:
             graph.erase_node(node)
 
 
-def _attribute_holder(
-    tensors: Mapping[str, Any], modules: Mapping[str, torch.nn.Module]
-) -> torch.nn.Module:
+def _attribute_holder(tensors: Mapping[str, Any], modules: Mapping[str, torch.nn.Module]) -> torch.nn.Module:
     holder = torch.nn.Module()
     for name, module in modules.items():
         holder.add_module(name, module)

@@ -122,6 +122,10 @@ class TensorFlowExecutor(GraphExecutor):
         array: NDArray[Any] = tensor.numpy() if hasattr(tensor, "numpy") else np.asarray(tensor)
         return array
 
+    def dtype_name(self, value: Any) -> str:
+        """Return NumPy's name for the dtype of an array or tensor."""
+        return str(value.dtype.name) if self.is_native(value) else super().dtype_name(value)
+
     def has_lowering(self, domain: str, op_type: str, version: int) -> bool:
         """Whether there is a lowering for an operator."""
         return lowerings.has(domain, op_type, version)

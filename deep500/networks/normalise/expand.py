@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -47,7 +48,7 @@ def _version(node: ir.Node, model: ir.Model) -> int:
     return node.version or model.graph.opset_imports.get(node.domain, 1)
 
 
-def _schema(node: ir.Node, version: int) -> defs.OpSchema | None:
+def _schema(node: ir.Node, version: int) -> Any:
     try:
         return defs.get_schema(node.op_type, version, node.domain)
     except defs.SchemaError:
@@ -125,7 +126,7 @@ def _definition(node: ir.Node, version: int) -> onnx.FunctionProto | None:
     if schema.has_function:
         bodies = [v for v in schema.function_opset_versions if v <= version]
         if bodies:
-            return onnx.FunctionProto.FromString(schema.get_function_with_opset_version(max(bodies)))
+            return _function(schema.get_function_with_opset_version(max(bodies)))
     if schema.has_context_dependent_function:
         types = [_type_proto(value) for value in node.inputs]
         bodies = [v for v in schema.context_dependent_function_opset_versions if v <= version]
@@ -133,8 +134,14 @@ def _definition(node: ir.Node, version: int) -> onnx.FunctionProto | None:
             found = schema.get_context_dependent_function_with_opset_version(
                 max(bodies), proto.SerializeToString(), [kind.SerializeToString() for kind in types if kind]
             )
-            return onnx.FunctionProto.FromString(found)
+            return _function(found)
     return None
+
+
+def _function(content: bytes) -> onnx.FunctionProto:
+    function = onnx.FunctionProto()
+    function.ParseFromString(content)
+    return function
 
 
 def _type_proto(value: ir.Value | None) -> onnx.TypeProto | None:

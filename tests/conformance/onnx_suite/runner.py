@@ -1,7 +1,7 @@
 """Running cases and telling what became of each.
 
-    python -m tests.conformance.onnx_suite.runner pytorch
-    python -m tests.conformance.onnx_suite.runner reference --kind node --match "resize" --verbose
+python -m tests.conformance.onnx_suite.runner pytorch
+python -m tests.conformance.onnx_suite.runner reference --kind node --match "resize" --verbose
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def test_executor_takes_what_can_be_loaded() -> None:
         ({"input": X.astype(np.float64)}, InvalidInputError, r"given as float64\[4, 3\]; .*astype\('float32'\)"),
         ({"input": X[:, :2]}, InvalidInputError, r"given as float32\[4, 2\]; accepted is float32\[batch, 3\]\.$"),
         ({"input": X[0]}, InvalidInputError, r"given as float32\[3\]"),
-        ({"input": [["a"] * 3]}, InvalidInputError, r"Input 'input' was given as str32\[1, 3\]"),
+        ({"input": [["a"] * 3]}, InvalidInputError, r"Input 'input' was given as string\[1, 3\]"),
         ({"input": [[1.0], [1.0, 2.0]]}, InvalidInputError, "given for 'input' is no tensor"),
         ({"input": None}, InvalidInputError, r"given as object\[\]"),
         ({"input": X, "label": LABEL[:3]}, InvalidInputError, "must agree in 'batch'; received 4 and 3"),

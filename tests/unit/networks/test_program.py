@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from deep500.core.errors import InvalidInputError, UnknownNameError, UnsupportedOperatorError
+from deep500.core.errors import InvalidInputError, UnknownNameError
 from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.networks.creation import create_model
 from deep500.networks.network import Network
@@ -122,14 +122,21 @@ def test_output_may_be_an_input_or_stored() -> None:
     assert program.parameters == ("w",)
 
 
-def test_control_flow_is_refused() -> None:
+def test_graph_of_a_node_is_read_with_it() -> None:
     branch = helper.make_graph([helper.make_node("Identity", ["x"], ["z"])], "branch", [], [value("z", 2)])
     node = helper.make_node("If", ["condition"], ["y"], name="choice", then_branch=branch, else_branch=branch)
     condition = value("condition", element=TensorProto.BOOL)
     network = Network.load(make_model([node], [value("x", 2), condition], [value("y", 2)]))
 
-    with pytest.raises(UnsupportedOperatorError, match=r"node 'choice' \(ai.onnx::If, version 23\) holds a graph"):
-        network.program(frozenset({"x", "condition"}))
+    program = network.program(frozenset({"x", "condition"}))
+    (read,) = program.nodes
+
+    assert program.inputs == ("x", "condition")
+    assert read.captured == ("x",)
+    assert sorted(read.graphs) == ["else_branch", "then_branch"]
+    then = read.graphs["then_branch"]
+    assert (then.inputs, then.outputs, then.captured) == ((), ("z",), ("x",))
+    assert [inner.op_type for inner in then.nodes] == ["Identity"]
 
 
 @pytest.mark.parametrize("opset", [15, 23, 28])
