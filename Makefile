@@ -6,8 +6,8 @@ SHELL := bash
 
 PYTHON ?= python3
 VENV ?= .venv
-EXTRAS ?= pytorch,tensorflow,mpi,dev
-FRAMEWORKS ?= pytorch tensorflow reference
+EXTRAS ?= pytorch,tensorflow,onnxruntime,mpi,dev
+FRAMEWORKS ?= pytorch tensorflow onnxruntime reference
 PYTEST_ARGS ?=
 SANITIZE_ARGS ?=
 

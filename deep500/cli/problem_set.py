@@ -188,11 +188,11 @@ def _planned(
 
 def _frameworks(text: str | None) -> list[str]:
     """Return the frameworks that are named, or all that are installed."""
-    from deep500.frameworks import FRAMEWORKS
+    from deep500.frameworks import FRAMEWORKS, installed_frameworks
     from deep500.recipe.resolve import load_framework
 
     if text is None:
-        return [each for each in FRAMEWORKS.names() if FRAMEWORKS.get(each).REQUIREMENT.is_installed()]
+        return installed_frameworks("problem_function")
     names = [part.strip() for part in text.split(",")]
     if not all(names) or len(set(names)) < len(names):
         raise MeasurementError(

@@ -137,8 +137,13 @@ def describe_type(kind: Any, shape: ir.Shape | None) -> ValueDescriptor | None:
         return None if element is None else OptionalDescriptor(element)
     if not isinstance(kind, ir.TensorType) or kind.dtype == ir.DataType.UNDEFINED:
         return None
-    sizes = None if shape is None else tuple(d if isinstance(d, int) else d.value for d in shape)
+    sizes = None if shape is None else tuple(_size(d if isinstance(d, int) else d.value) for d in shape)
     return TensorDescriptor(STRING if kind.dtype == ir.DataType.STRING else kind.dtype.numpy(), sizes)
+
+
+def _size(size: int | str | None) -> int | str | None:
+    """Return a size; ``None`` for a negative one, which ONNX' shape inference writes where it knows nothing."""
+    return None if isinstance(size, int) and size < 0 else size
 
 
 def held_graphs(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:

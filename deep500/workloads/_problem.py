@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from deep500.core.device import Device, parse_device
 from deep500.core.errors import MeasurementError, UnsupportedOperatorError
 from deep500.core.random import random_stream
+from deep500.frameworks import offered
 from deep500.measure.workload import Scalar, Score, Work, Workload, WorkloadSpec
 from deep500.operators.problem_reference import ReferencePart, reference_part
 from deep500.operators.problem_set import ProblemSet
@@ -87,11 +88,7 @@ class _Shared:
 
     def __init__(self, framework: str, device: Device, problem: Problem, dtype: str, seed: int) -> None:
         adapter = load_framework(framework)
-        make = getattr(adapter, "problem_function", None)
-        if make is None:
-            raise UnsupportedOperatorError(
-                f"The adapter of {framework} has no problem_function, so it cannot compute problems of problem sets."
-            )
+        make = offered(framework, "problem_function")
         self.framework, self.device, self.problem, self.dtype = framework, device, problem, dtype
         self.arrays = {name: _drawn(problem, name, dtype, seed) for name in problem.inputs(dtype)}
         self.native = make(problem, self.arrays, device)

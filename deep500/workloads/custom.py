@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from deep500.core.errors import MeasurementError
 from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.core.texts import shown
+from deep500.frameworks import offered
 from deep500.measure.workload import Scalar, Score, Work, Workload, WorkloadSpec
 from deep500.operators.custom import CustomOp, NativeOp
 from deep500.operators.custom.findings import random_gradients
@@ -87,7 +88,8 @@ class _Calls(Workload):
     ) -> None:
         self._op, self._source, self._inputs, self._mode = op, source, inputs, mode
         self._framework = spec.framework or REFERENCE
-        adapter = load_framework(self._framework)
+        load_framework(self._framework)
+        prepare_call = offered(self._framework, "prepare_call")
         self._function = None
         if against is not None:
             self._function = framework_function(op, self._framework, None if against == "own" else against)
@@ -102,7 +104,7 @@ class _Calls(Workload):
             op.check_differentiable()
             self._gradients = random_gradients(self._expected, np.random.default_rng(seed))
         called = op if self._function is None else self._function.call
-        self._call = adapter.prepare_call(called, inputs, output_gradients=self._gradients, device=spec.device)
+        self._call = prepare_call(called, inputs, output_gradients=self._gradients, device=spec.device)
         self.__dict__["run"] = self._call.run  # in the place of the method: a call less in each run
 
     def run(self) -> Any:

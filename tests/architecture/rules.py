@@ -85,13 +85,23 @@ def adapters_that_differ(root: Path) -> list[str]:
     frameworks = root / "deep500" / "frameworks"
     adapters = sorted(path.parent for path in frameworks.glob("*/__init__.py"))
     files = {adapter: _public_files(adapter) for adapter in adapters}
+    lacking = {adapter: _lacking(adapter) for adapter in adapters}
     everything = sorted(set().union(*files.values())) if files else []
     return [
         f"{_name(root, adapter)}:1: has no {name}, which {_has_it(files, name)} has"
         for name in everything
         for adapter in adapters
-        if name not in files[adapter]
+        if name not in files[adapter] and name not in lacking[adapter] and name.split("/")[0] not in lacking[adapter]
     ]
+
+
+def _lacking(adapter: Path) -> set[str]:
+    """Return the files that an adapter says it does not have: the names in its ``LACKS``, which come with reasons."""
+    for statement in _parse((adapter / "__init__.py").read_text()).body:
+        if isinstance(statement, ast.Assign) and getattr(statement.targets[0], "id", "") == "LACKS":
+            reasons: dict[str, str] = ast.literal_eval(statement.value)
+            return {name for name, reason in reasons.items() if reason}
+    return set()
 
 
 def plugins_without_single_export(root: Path) -> list[str]:

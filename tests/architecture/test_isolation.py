@@ -9,7 +9,12 @@ import pytest
 
 from tests.architecture.support import run_python
 
-PACKAGES = {"reference": (), "pytorch": ("torch",), "tensorflow": ("tensorflow", "keras")}
+PACKAGES = {
+    "reference": (),
+    "pytorch": ("torch",),
+    "tensorflow": ("tensorflow", "keras"),
+    "onnxruntime": ("onnxruntime",),
+}
 
 # Every finder says "not found" for the hidden packages, which is how a missing package looks from inside.
 HIDE = """

@@ -9,8 +9,8 @@ import pytest
 
 from tests.architecture.support import PROJECT, copy_package, plant, run_python
 
-HEAVY = ("torch", "tensorflow", "keras", "mpi4py", "matplotlib", "sklearn")
-FRAMEWORKS = ("torch", "tensorflow", "keras")
+HEAVY = ("torch", "tensorflow", "keras", "onnxruntime", "mpi4py", "matplotlib", "sklearn")
+FRAMEWORKS = ("torch", "tensorflow", "keras", "onnxruntime")
 MAXIMUM_IMPORT_S = 0.3
 
 IMPORT = """

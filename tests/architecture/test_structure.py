@@ -228,7 +228,7 @@ def test_rule_for_plugins_sees_the_folders_that_hold_them(folder: str) -> None:
     assert list((PROJECT / "deep500" / folder.replace(".", "/")).glob("[!_]*.py"))
 
 
-def test_there_are_three_adapters_to_compare() -> None:
+def test_there_are_four_adapters_to_compare() -> None:
     adapters = {path.parent.name for path in (PROJECT / "deep500" / "frameworks").glob("*/__init__.py")}
 
-    assert adapters >= {"reference", "pytorch", "tensorflow"}
+    assert adapters >= {"reference", "pytorch", "tensorflow", "onnxruntime"}

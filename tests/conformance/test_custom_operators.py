@@ -16,7 +16,7 @@ from onnxscript import GraphBuilder
 
 from deep500.core.errors import CompileError, OperatorError
 from deep500.core.tensor_descriptor import tensordesc
-from deep500.frameworks import FRAMEWORKS
+from deep500.frameworks import FRAMEWORKS, frameworks_offering
 from deep500.networks import Network, call_custom_op
 from deep500.networks.normalise.model import IR_VERSION, OPSET_VERSION
 from deep500.operators.custom import catalogue
@@ -298,7 +298,7 @@ def network(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Network:
     return Network.load(tmp_path / "network.onnx")
 
 
-@pytest.mark.parametrize("framework", [name for name in FRAMEWORKS.names() if name != "reference"])
+@pytest.mark.parametrize("framework", [name for name in frameworks_offering("custom_op") if name != "reference"])
 def test_every_executor_runs_and_differentiates_custom_nodes(framework: str, network: Network) -> None:
     adapter = FRAMEWORKS.get(framework)
     if not adapter.REQUIREMENT.is_installed():
@@ -320,7 +320,7 @@ def test_every_executor_runs_and_differentiates_custom_nodes(framework: str, net
         np.testing.assert_allclose(other_gradients[name], gradient, rtol=1e-10)
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS.names())
+@pytest.mark.parametrize("framework", frameworks_offering("custom_op"))
 @pytest.mark.parametrize(
     ("make", "dtype", "message"),
     [

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from deep500.core.errors import DeviceError, OperatorError
-from deep500.frameworks import FRAMEWORKS
+from deep500.frameworks import FRAMEWORKS, frameworks_offering
 from deep500.operators.custom import CustomPythonOp, Finding, NativeOp, Outcome
 from deep500.operators.custom.findings import check_agreement, random_gradients, run_check
 from tests.conformance.test_custom_operators import ScaledSplit
@@ -32,7 +32,7 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-@pytest.fixture(params=sorted(FRAMEWORKS.names()))
+@pytest.fixture(params=frameworks_offering("prepare_call"))
 def adapter(request: pytest.FixtureRequest) -> Any:
     found = FRAMEWORKS.get(request.param)
     if not found.REQUIREMENT.is_installed():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from deep500.core.errors import OperatorError
-from deep500.frameworks import FRAMEWORKS
+from deep500.frameworks import FRAMEWORKS, frameworks_offering
 from deep500.operators.custom.custom_op import CustomOp
 from deep500.operators.validation import test_op_equivalence, test_op_forward, test_op_gradient
 from tests.unit.operators.sources import cube_sum, failing, mixed
@@ -28,7 +28,7 @@ CASES: dict[str, tuple[Callable[[], CustomOp], list[Any]]] = {
 }
 
 
-@pytest.fixture(params=FRAMEWORKS.names())
+@pytest.fixture(params=frameworks_offering("as_operator"))
 def adapter(request: pytest.FixtureRequest) -> Any:
     found = FRAMEWORKS.get(request.param)
     if not found.REQUIREMENT.is_installed():

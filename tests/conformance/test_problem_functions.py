@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from deep500.core.device import CPUDevice, GPUDevice
 from deep500.core.errors import Deep500Error, UnsupportedOperatorError
-from deep500.frameworks import FRAMEWORKS
+from deep500.frameworks import FRAMEWORKS, installed_frameworks
 from deep500.measure.tolerance import largest_violation, tolerance
 from deep500.operators.problem_reference import reference_part
 from deep500.operators.problems import (
@@ -22,7 +22,7 @@ from deep500.operators.problems import (
     RecurrentProblem,
 )
 
-INSTALLED = [name for name in FRAMEWORKS.names() if FRAMEWORKS.get(name).REQUIREMENT.is_installed()]
+INSTALLED = installed_frameworks("problem_function")
 
 Arrays = Mapping[str, NDArray[Any]]
 

@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 import torch
 from torch import fx
 
-__all__ = ["ProgramTracer", "call_module", "choose", "recorded", "spread"]
+from deep500.frameworks.pytorch._sizes import Integers
+
+__all__ = ["ProgramTracer", "call_module", "choose", "recorded", "recorded_view", "returns_view", "spread"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -21,6 +23,7 @@ class ProgramTracer(fx.proxy.GraphAppendingTracer):
     Attributes:
         modules: The modules by the name under which the graph calls them.
         tensors: Tensors that were computed while the graph was recorded, by the name under which it reads them.
+        integers: What is known of tensors of integers, such as shapes, by the node that computes them.
     """
 
     def __init__(self, graph: fx.Graph) -> None:
@@ -28,6 +31,7 @@ class ProgramTracer(fx.proxy.GraphAppendingTracer):
         super().__init__(graph)
         self.modules: dict[str, torch.nn.Module] = {}
         self.tensors: dict[str, torch.Tensor] = {}
+        self.integers: dict[fx.Node, Integers] = {}
 
     def call(self, module: torch.nn.Module, arguments: Sequence[Any]) -> fx.Proxy:
         """Record the call of a module."""
@@ -68,6 +72,18 @@ def recorded(function: _Function) -> _Function:
         return proxy.tracer.create_proxy("call_function", call, arguments, keywords)
 
     return call  # type: ignore[return-value]
+
+
+def recorded_view(function: _Function) -> _Function:
+    """Make a function one that a graph calls as a whole, and whose result may share memory with what it is given."""
+    call = recorded(function)
+    call.returns_view = True  # type: ignore[attr-defined]
+    return call
+
+
+def returns_view(target: Any) -> bool:
+    """Whether what a graph calls was made by :func:`recorded_view`."""
+    return bool(getattr(target, "returns_view", False))
 
 
 def call_module(module: torch.nn.Module, arguments: Sequence[Any]) -> Any:

@@ -17,7 +17,8 @@ from torch import fx
 
 from deep500.core.errors import InvalidNetworkError
 from deep500.frameworks.pytorch._arrays import to_tensor
-from deep500.frameworks.pytorch._recording import ProgramTracer, recorded
+from deep500.frameworks.pytorch._recording import ProgramTracer, recorded, returns_view
+from deep500.frameworks.pytorch._sizes import follow, known_integers, with_constants
 from deep500.frameworks.pytorch.lowering import lowerings
 from deep500.networks.operator_node import OperatorNode, Subprogram
 from deep500.networks.program import Program
@@ -59,7 +60,8 @@ class StoredTensors(torch.nn.Module):
 
 
 #: What the lowerings call that may return its first argument in another arrangement instead of a copy.
-_VIEWS = {torch.reshape, torch.flatten, torch.permute, torch.squeeze, torch.unsqueeze, "to", "t"}
+_VIEWS = {torch.reshape, torch.flatten, torch.permute, torch.squeeze, torch.unsqueeze, torch.select, torch.narrow}
+_VIEWS |= {torch.split, operator.getitem, "to", "t", "expand"}
 
 #: Names that a module has already, and those that generated code uses.
 _RESERVED = frozenset(
@@ -151,7 +153,9 @@ def _lower(nodes: Sequence[OperatorNode], values: dict[str, Any], tracer: Progra
     """Record nodes, and add what they compute to the values."""
     for node in nodes:
         lowering = lowerings.find(node)
-        results = lowering(node, *(values[name] if name else None for name in (*node.inputs, *node.captured)))
+        inputs = [values[name] if name else None for name in (*node.inputs, *node.captured)]
+        integers = known_integers(node, inputs)
+        results = lowering(with_constants(node, integers), *inputs)
         results = results if isinstance(results, tuple) else (results,)
         wanted = [name for name in node.outputs if name]
         if len(results) < len(wanted):
@@ -159,6 +163,9 @@ def _lower(nodes: Sequence[OperatorNode], values: dict[str, Any], tracer: Progra
         for name, value in zip(node.outputs, results):
             if name:
                 values[name] = tracer.hold(value) if isinstance(value, torch.Tensor) else value
+        followed = follow(node, inputs, integers)
+        if followed is not None and node.outputs[0] and isinstance(values[node.outputs[0]], fx.Proxy):
+            tracer.integers[values[node.outputs[0]].node] = followed
 
 
 def _own(value: Any) -> Any:
@@ -167,7 +174,7 @@ def _own(value: Any) -> Any:
         return value
     node = value.node
     assert isinstance(node, fx.Node)
-    if _is_held(node):
+    if _is_held(node) or (returns_view(node.target) and _is_view(node)):
         copied: fx.Node = _copied(value).node
         return copied
     return node.graph.call_method("clone", (node,)) if _is_view(node) else node
@@ -193,15 +200,16 @@ def _is_held(node: fx.Node) -> bool:
 
 def _is_view(node: fx.Node) -> bool:
     """Whether a value may share memory with a stored tensor, or with one that was fed, and would change with it."""
-    while node.op in ("call_function", "call_method") and node.target in _VIEWS:
-        node = node.all_input_nodes[0]
+    if node.op in ("call_function", "call_method") and (node.target in _VIEWS or returns_view(node.target)):
+        return any(_is_view(source) for source in node.all_input_nodes)
     return node.op in ("get_attr", "placeholder")
 
 
 def _drop_unused(graph: fx.Graph) -> None:
     """Remove calls whose results nobody uses; in-place calls on fresh tensors are kept by their users."""
     for node in reversed(graph.nodes):
-        if node.op in ("get_attr", "call_function") and not node.users:
+        # Of methods only those are recorded without need that tell sizes.
+        if not node.users and (node.op in ("get_attr", "call_function") or node.target in ("size", "numel")):
             graph.erase_node(node)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deep500.networks.operator_node import OperatorNode
+from deep500.networks.operator_node import OperatorNode, Subprogram
 from deep500.networks.program import Program
 
 __all__ = ["Layout", "NodePlan", "channels_first_order", "channels_last_order", "kernel_order", "plan_layouts"]
@@ -62,8 +62,8 @@ def kernel_order(rank: int) -> tuple[int, ...]:
     return (*range(2, rank), 1, 0)
 
 
-def plan_layouts(program: Program, kernels: Collection[str] = ()) -> list[NodePlan]:
-    """Plan the layouts of a program.
+def plan_layouts(program: Program | Subprogram, kernels: Collection[str] = ()) -> list[NodePlan]:
+    """Plan the layouts of a program, or of a graph that a node holds.
 
     Args:
         program: The program; its inputs arrive, and its outputs leave, in ONNX's layout.
@@ -158,6 +158,8 @@ def _reduction(node: OperatorNode, given: Sequence[Layout]) -> NodePlan | None:
     """Channels last when the input is, with the axes renamed; unless the remaining ones would come in another order."""
     rank = _rank(node, 0)
     if rank is None or given[0] is not Layout.CHANNELS_LAST:
+        return None
+    if node.is_given(1) and 1 not in node.constants:
         return None
     given_axes = node.constant(1)
     axes = [] if given_axes is None else [int(axis) % rank for axis in given_axes]

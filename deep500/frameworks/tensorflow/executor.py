@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,9 +15,17 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import tensorflow as tf
 
 from deep500.core.device import Device
-from deep500.core.errors import InvalidNetworkError, TrainingError
-from deep500.core.tensor_descriptor import TensorDescriptor
-from deep500.frameworks.tensorflow._errors import explain_run, explain_trace
+from deep500.core.errors import TrainingError
+from deep500.core.tensor_descriptor import STRING, TensorDescriptor
+from deep500.frameworks.tensorflow._dtypes import held_array, hold, is_held, released_array, to_array
+from deep500.frameworks.tensorflow._errors import explain_run
+from deep500.frameworks.tensorflow._function import (
+    ParameterUpdate,
+    ProgramFunction,
+    flattened,
+    frozen,
+    input_structure,
+)
 from deep500.frameworks.tensorflow._layout import Layout, kernel_order
 from deep500.frameworks.tensorflow.device import device_name, synchronize
 from deep500.frameworks.tensorflow.lowering import lowerings
@@ -29,18 +37,17 @@ from deep500.networks.program import Program
 
 __all__ = ["ParameterUpdate", "TensorFlowExecutor", "from_model"]
 
-#: ``update(gradients, parameters)``, by name, assigns the parameters' next values; it is traced.
-ParameterUpdate = Callable[[Mapping[str, tf.Tensor], Mapping[str, tf.Variable]], None]
-
 
 class TensorFlowExecutor(GraphExecutor):
     """Runs a network in TensorFlow.
 
     Each program becomes one ``tf.function`` a purpose (inference; inference and gradients; a whole training step),
-    traced once for all batch sizes (for inputs without elements once more: TensorFlow's kernels abort on some of them,
-    so the lowerings have to know). Parameters and states are ``tf.Variable``s on the device. The kernels of
-    convolutions are held as TensorFlow computes with them, ``[spatial..., I, O]``; they are fetched and fed as ONNX
-    declares them.
+    traced once for all batch sizes. There are more where the graph depends on what is fed: on the length of a sequence,
+    on the absence of a value, on inputs without elements (TensorFlow's kernels abort on some of them, so the lowerings
+    have to know), on the values of small inputs that decide what the graph looks like.
+
+    Parameters and states are ``tf.Variable``s on the device. The kernels of convolutions are held as TensorFlow
+    computes with them, ``[spatial..., I, O]``; they are fetched and fed as ONNX declares them.
     """
 
     framework = "tensorflow"
@@ -49,13 +56,17 @@ class TensorFlowExecutor(GraphExecutor):
         self.tensorflow_device = device_name(self.device)
         self._layouts = dict.fromkeys(_kernels(network), Layout.KERNEL)
         self._variables: dict[str, tf.Variable] = {}
+        self._held: dict[str, str] = {}  # element types of variables that TensorFlow holds in another type
         self._constants: dict[str, NDArray[Any]] = {}
         self._gradients: dict[str, tf.Tensor] = {}
-        self._functions: dict[_Key, _Function] = {}
+        self._functions: dict[_Key, list[ProgramFunction]] = {}
         self._update: ParameterUpdate | None = None
         with tf.device(self.tensorflow_device):
             for name in (*network.parameters, *network.states):
-                value = self._to_layout(name, network.fetch_tensors([name])[0])
+                fetched = network.fetch_tensors([name])[0]
+                if is_held(fetched.dtype.name):
+                    self._held[name] = fetched.dtype.name
+                value = self._to_layout(name, fetched)
                 self._variables[name] = tf.Variable(value, trainable=name in network.parameters, shape=value.shape)
         for name in network.constants:
             self._constants[name] = network.fetch_tensors([name])[0]
@@ -111,16 +122,15 @@ class TensorFlowExecutor(GraphExecutor):
         return isinstance(value, (tf.Tensor, tf.Variable))
 
     def to_native(self, value: Any, descriptor: TensorDescriptor) -> Any:
-        """Return a value as a ``tf.Tensor`` on the device."""
-        if isinstance(value, tf.Tensor):
+        """Return a value as a ``tf.Tensor`` on the device; texts stay on the processor."""
+        if isinstance(value, tf.Tensor) and not is_held(descriptor.dtype):
             return value
-        with tf.device(self.tensorflow_device):
-            return tf.convert_to_tensor(value)
+        with tf.device("/CPU:0" if descriptor.dtype == STRING else self.tensorflow_device):
+            return hold(value)
 
     def to_numpy(self, tensor: Any) -> NDArray[Any]:
-        """Return an output as a NumPy array."""
-        array: NDArray[Any] = tensor.numpy() if hasattr(tensor, "numpy") else np.asarray(tensor)
-        return array
+        """Return an output as a NumPy array; texts as objects of ``str``."""
+        return to_array(tensor)
 
     def dtype_name(self, value: Any) -> str:
         """Return NumPy's name for the dtype of an array or tensor."""
@@ -136,14 +146,19 @@ class TensorFlowExecutor(GraphExecutor):
 
     def trace_count(self) -> int:
         """Return how many graphs were traced so far: one for each program and purpose."""
-        return sum(function.function.experimental_get_tracing_count() for function in self._functions.values())
+        return sum(function.function.experimental_get_tracing_count() for function in self._traced())
 
     def graphs(self) -> list[tf.Graph]:
         """Return the graphs that were traced so far, to look at."""
-        return [function.graph for function in self._functions.values()]
+        return [function.graph for function in self._traced()]
+
+    def _traced(self) -> list[ProgramFunction]:
+        return [function for functions in self._functions.values() for function in functions]
 
     def _stored_to_numpy(self, name: str, tensor: Any) -> NDArray[Any]:
         array = np.array(self.to_numpy(tensor))
+        if name in self._held:
+            array = np.array(released_array(array, self._held[name]))
         if self._layouts.get(name) is Layout.KERNEL:
             array = np.ascontiguousarray(array.transpose(np.argsort(kernel_order(array.ndim))))
         return array
@@ -159,34 +174,31 @@ class TensorFlowExecutor(GraphExecutor):
     def _to_layout(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
         if self._layouts.get(name) is Layout.KERNEL:
             return np.ascontiguousarray(value.transpose(kernel_order(value.ndim)))
-        return value
+        return held_array(value)
 
     def _function(
-        self,
-        program: Program,
-        inputs: Sequence[tf.Tensor],
-        loss: str | None = None,
-        update: ParameterUpdate | None = None,
-    ) -> _Function:
-        shapes = None
-        if any(tensor.shape.num_elements() == 0 for tensor in inputs):
-            shapes = tuple(tuple(tensor.shape) for tensor in inputs)
-        key = (program, loss, update, shapes)
-        function = self._functions.get(key)
-        if function is None:
-            translation = Translation(program, self._layouts, self._constants)
-            declared = self.network.inputs
-            signature = [_specification(name, declared[name]) for name in program.inputs]
-            if shapes:
-                signature = [tf.TensorSpec(s, own.dtype) for s, own in zip(shapes, signature, strict=True)]
-            with explain_run(self.network.name):
-                function = _Function(translation, self._variables, signature, self.tensorflow_device, loss, update)
-            self._functions[key] = function
+        self, program: Program, inputs: Sequence[Any], loss: str | None = None, update: ParameterUpdate | None = None
+    ) -> ProgramFunction:
+        structure = None
+        if not _has_one_structure(program) or any(tensor.shape.num_elements() == 0 for tensor in inputs):
+            structure = frozen(input_structure(program, inputs))
+        key = (program, loss, update, structure)
+        found = self._functions.setdefault(key, [])
+        for function in found:
+            if not function.assumptions.values or function.assumptions.hold_for(list(flattened(inputs))):
+                return function
+        translation = Translation(program, self._layouts, self._constants)
+        declared = {**self.network.outputs, **self.network.losses}
+        with explain_run(self.network.name):
+            function = ProgramFunction(
+                translation, self._variables, inputs, declared, self.tensorflow_device, loss, update
+            )
+        found.append(function)
         return function
 
-    def _call(self, function: _Function, inputs: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _call(self, function: ProgramFunction, inputs: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         with explain_run(self.network.name):
-            outputs, gradients = function(*inputs)
+            outputs, gradients = function(*flattened(inputs))
         # Without a loss there are no gradients.
         named = zip(function.program.parameters, gradients, strict=False)
         return (
@@ -212,71 +224,13 @@ def from_model(
     return TensorFlowExecutor(network, device, events)
 
 
-#: A program, its loss, its update, and the shapes of its inputs where one of them has no elements.
-_Key: TypeAlias = tuple[Program, str | None, ParameterUpdate | None, tuple[tuple[int, ...], ...] | None]
+#: A program, its loss, its update, and the structure of its inputs where they have more than one.
+_Key: TypeAlias = tuple[Program, str | None, ParameterUpdate | None, Any]
 
 
-class _Function:
-    """One ``tf.function``: a program's outputs and, for a loss, its gradients and an update of the parameters.
-
-    Attributes:
-        program: The program.
-        function: The function, of the program's inputs, returning outputs and gradients.
-        graph: Its graph.
-    """
-
-    def __init__(
-        self,
-        translation: Translation,
-        variables: Mapping[str, tf.Variable],
-        signature: Sequence[tf.TensorSpec],
-        device: str,
-        loss: str | None,
-        update: ParameterUpdate | None,
-    ) -> None:
-        self.program = program = translation.program
-
-        def run(*inputs: tf.Tensor) -> tuple[list[tf.Tensor], list[tf.Tensor | None]]:
-            gradients: list[tf.Tensor | None] = []
-            with tf.device(device):
-                with tf.GradientTape(watch_accessed_variables=False) as tape:
-                    trained = [variables[name] for name in program.parameters] if loss else []
-                    tape.watch(trained)
-                    values = translation.trace(inputs, variables)
-                for state, name in program.state_updates.items():
-                    variables[state].assign(values[name])
-                if loss:
-                    with explain_trace(loss):
-                        gradients = [_dense(g) for g in tape.gradient(values[loss], trained)]
-                if update:
-                    named = {n: g for n, g in zip(program.parameters, gradients, strict=True) if g is not None}
-                    update(named, {name: variables[name] for name in named})
-                return [values[name] for name in program.outputs], gradients
-
-        self.function = tf.function(run, input_signature=signature, autograph=False)
-        # Called directly, the only graph saves the search for one that fits the inputs.
-        self._concrete = self.function.get_concrete_function()
-        self.graph: tf.Graph = self._concrete.graph
-
-    def __call__(self, *inputs: tf.Tensor) -> tuple[list[tf.Tensor], list[tf.Tensor | None]]:
-        """Return outputs and gradients."""
-        results: tuple[list[tf.Tensor], list[tf.Tensor | None]] = self._concrete(*inputs)
-        return results
-
-
-def _dense(gradient: Any) -> tf.Tensor | None:
-    """Return a gradient as a tensor; one of a few rows comes as tf.IndexedSlices."""
-    return None if gradient is None else tf.convert_to_tensor(gradient)
-
-
-def _specification(name: str, descriptor: TensorDescriptor) -> tf.TensorSpec:
-    shape = None
-    if descriptor.shape is not None:
-        shape = [d if isinstance(d, int) else None for d in descriptor.shape]
-    try:
-        return tf.TensorSpec(shape, tf.as_dtype(descriptor.numpy_dtype))
-    except TypeError as error:
-        raise InvalidNetworkError(f"TensorFlow has no dtype for input {name!r}, {descriptor}.") from error
+def _has_one_structure(program: Program) -> bool:
+    """Return whether all inputs of a program are tensors of a declared rank."""
+    return all(isinstance(kind, TensorDescriptor) and kind.shape is not None for kind in program.input_types)
 
 
 def _kernels(network: Network) -> list[str]:

@@ -6,11 +6,13 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from deep500.core.errors import Deep500Error, OperatorError
+from deep500.core.errors import Deep500Error, InvalidNetworkError, OperatorError
+from deep500.frameworks.tensorflow._dtypes import held_array
 from deep500.frameworks.tensorflow._layout import (
     Layout,
     NodePlan,
@@ -20,10 +22,10 @@ from deep500.frameworks.tensorflow._layout import (
     plan_layouts,
 )
 from deep500.frameworks.tensorflow.lowering import lowerings
-from deep500.networks.operator_node import OperatorNode
+from deep500.networks.operator_node import OperatorNode, Subprogram
 from deep500.networks.program import Program
 
-__all__ = ["Translation", "permute"]
+__all__ = ["Translation", "permute", "trace_subprogram"]
 
 
 class Translation:
@@ -52,47 +54,28 @@ class Translation:
         plans = plan_layouts(current, [name for name, layout in stored.items() if layout is Layout.KERNEL])
         self._steps = [(plan, lowerings.find(plan.node)) for plan in plans]
 
-    def trace(self, inputs: Sequence[tf.Tensor], stored: Mapping[str, tf.Variable]) -> Mapping[str, tf.Tensor]:
+    def trace(self, inputs: Sequence[Any], stored: Mapping[str, tf.Variable]) -> Mapping[str, Any]:
         """Add the program's operations to the graph that is being traced.
 
         Args:
-            inputs: Tensors in the order of ``program.inputs``.
+            inputs: Tensors in the order of ``program.inputs``; lists of them for sequences, ``None`` for optionals that
+                are absent.
             stored: Parameters and states by name.
 
         Returns:
             The outputs and the next values of the states, by name, in ONNX's layout.
         """
         values = _Values()
-        for name, tensor in zip(self.program.inputs, inputs, strict=True):
-            values.put(name, Layout.ONNX, tensor)
+        for name, value in zip(self.program.inputs, inputs, strict=True):
+            values.put(name, Layout.ONNX, value)
         for name in (*self.program.parameters, *self.program.states):
             values.put(name, self._stored_layouts.get(name, Layout.ONNX), tf.convert_to_tensor(stored[name]))
         for name in self.program.constants:
-            values.put(name, Layout.ONNX, tf.constant(self._constants[name]))
+            values.put(name, Layout.ONNX, tf.constant(held_array(self._constants[name])))
         for plan, lowering in self._steps:
-            self._trace_node(plan, lowering, values)
+            _trace_node(plan, lowering, values)
         wanted = dict.fromkeys([*self.program.outputs, *self.program.state_updates.values()])
         return {name: values.get(name, Layout.ONNX) for name in wanted}
-
-    def _trace_node(self, plan: NodePlan, lowering: Any, values: _Values) -> None:
-        node = plan.node
-        arguments = [
-            values.get(name, layout, plan.broadcast_rank) if name else None
-            for name, layout in zip(node.inputs, plan.inputs, strict=True)
-        ]
-        try:
-            # The scope lets TensorFlow's profiler and run-time errors name the node.
-            with tf.name_scope(_scope_name(node)):
-                results = lowering(node, *arguments)
-        except Deep500Error:
-            raise
-        except (TypeError, ValueError, tf.errors.OpError) as error:
-            given = ", ".join("absent" if a is None else f"{a.dtype.name}{a.shape}" for a in arguments)
-            raise OperatorError(f"TensorFlow refuses {node.label} on {given}: {error}") from error
-        results = results if isinstance(results, tuple) else (results,)
-        for name, layout, result in zip(node.outputs, plan.outputs, results, strict=False):
-            if name:
-                values.put(name, layout, result)
 
     def _with_current_constants(self, node: OperatorNode) -> OperatorNode:
         """Return the node with the constants as they were fed last."""
@@ -104,21 +87,90 @@ class Translation:
         return dataclasses.replace(node, constants=constants, attributes=attributes)
 
 
+def trace_subprogram(program: Subprogram, inputs: Sequence[Any], captured: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Add the operations of a graph that a node holds to the graph that is being traced.
+
+    Args:
+        program: The held graph.
+        inputs: Values of its own inputs.
+        captured: What is around it by name, at least ``program.captured``; see ``OperatorNode.captured``.
+
+    Returns:
+        Its outputs.
+
+    Raises:
+        UnsupportedOperatorError: A node has no lowering.
+    """
+    if program not in _SUBPROGRAM_STEPS:
+        _SUBPROGRAM_STEPS[program] = [(plan, lowerings.find(plan.node)) for plan in plan_layouts(program)]
+    values = _Values()
+    for name, value in zip(program.inputs, inputs, strict=True):
+        values.put(name, Layout.ONNX, value)
+    for name in program.captured:
+        values.put(name, Layout.ONNX, captured[name])
+    for name, array in program.stored.items():
+        values.put(name, Layout.ONNX, tf.constant(held_array(array)))
+    for plan, lowering in _SUBPROGRAM_STEPS[program]:
+        _trace_node(plan, lowering, values)
+    return tuple(values.get(name, Layout.ONNX) for name in program.outputs)
+
+
+#: The planned nodes of held graphs: an unrolled loop traces its body again and again.
+_SUBPROGRAM_STEPS: WeakKeyDictionary[Subprogram, list[tuple[NodePlan, Any]]] = WeakKeyDictionary()
+
+
+def _trace_node(plan: NodePlan, lowering: Any, values: _Values) -> None:
+    node = plan.node
+    arguments = [
+        values.get(name, layout, plan.broadcast_rank) if name else None
+        for name, layout in zip(node.inputs, plan.inputs, strict=True)
+    ]
+    arguments += [values.get(name, Layout.ONNX) for name in node.captured]
+    try:
+        # The scope lets TensorFlow's profiler and run-time errors name the node.
+        with tf.name_scope(_scope_name(node)):
+            results = lowering(node, *arguments)
+    except Deep500Error:
+        raise
+    except (TypeError, ValueError, tf.errors.OpError) as error:
+        given = ", ".join(map(_shown, arguments))
+        raise OperatorError(f"TensorFlow refuses {node.label} on {given}: {error}") from error
+    results = results if isinstance(results, tuple) else (results,)
+    wanted = max((index + 1 for index, name in enumerate(node.outputs) if name), default=0)
+    if len(results) < wanted:
+        raise InvalidNetworkError(f"{node.label} has {wanted} outputs; its lowering gives {len(results)}.")
+    for name, layout, result in zip(node.outputs, plan.outputs, results, strict=False):
+        if name:
+            values.put(name, layout, result)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"a sequence of {len(value)}"
+    return "absent" if value is None else f"{value.dtype.name}{value.shape}"
+
+
 class _Values:
-    """The tensors of a trace in the layouts that were asked for; each conversion is made once."""
+    """The values of a trace in the layouts that were asked for; each conversion is made once.
+
+    Values that are no tensors (lists for sequences, ``None`` for absent optionals) have no layout.
+    """
 
     def __init__(self) -> None:
-        self._computed: dict[str, tuple[Layout, tf.Tensor]] = {}
+        self._computed: dict[str, tuple[Layout, Any]] = {}
         self._converted: dict[tuple[str, Layout, int | None], tf.Tensor] = {}
 
-    def put(self, name: str, layout: Layout, tensor: tf.Tensor) -> None:
-        """Add a tensor in the layout in which it was computed."""
-        self._computed[name] = layout, tensor
-        self._converted[name, layout, tensor.shape.rank] = tensor
+    def put(self, name: str, layout: Layout, value: Any) -> None:
+        """Add a value in the layout in which it was computed."""
+        self._computed[name] = layout, value
+        if isinstance(value, tf.Tensor):
+            self._converted[name, layout, value.shape.rank] = value
 
-    def get(self, name: str, layout: Layout, rank: int | None = None) -> tf.Tensor:
-        """Return a tensor in a layout, with leading ones in ONNX's layout up to a rank."""
+    def get(self, name: str, layout: Layout, rank: int | None = None) -> Any:
+        """Return a value in a layout, with leading ones in ONNX's layout up to a rank."""
         own, source = self._computed[name]
+        if not isinstance(source, tf.Tensor):
+            return source
         given = source.shape.rank
         wanted = given if not rank or not given else max(given, rank)
         key = (name, layout, wanted)

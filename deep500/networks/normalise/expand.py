@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import onnx
+import onnx.inliner
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 from onnx import defs
@@ -73,6 +74,7 @@ def _expand_once(model: ir.Model, is_kept: IsKept) -> ir.Model | None:
         function = _definition(node, _version(node, copy))
         if function is None:
             continue
+        _drop_absent_outputs(function)
         function.domain, function.name = _DOMAIN, f"{node.op_type}_{index}"
         for imported in function.opset_import:
             imports.setdefault(imported.domain, imported.version)
@@ -81,6 +83,16 @@ def _expand_once(model: ir.Model, is_kept: IsKept) -> ir.Model | None:
         node.domain, node.op_type = function.domain, function.name
         node.version = None
     return _inlined(copy, functions, imports) if functions else None
+
+
+def _drop_absent_outputs(function: onnx.FunctionProto) -> None:
+    """Drop the outputs that a definition made for one node leaves out, since that node does not want them."""
+    computed = {*function.input, *(name for node in function.node for name in node.output)}
+    while function.output and function.output[-1] not in computed:
+        function.output.pop()
+    for name in function.output:
+        if name not in computed:  # one that is followed by others has to stay where it is
+            function.node.append(onnx.helper.make_node("Constant", [], [name], value_float=0.0))
 
 
 def _add_defaults(node: ir.Node, version: int) -> None:
@@ -93,14 +105,15 @@ def _add_defaults(node: ir.Node, version: int) -> None:
 
 
 def _inlined(copy: ir.Model, functions: list[onnx.FunctionProto], imports: dict[str, int]) -> ir.Model:
-    stored = set(copy.graph.initializers)
+    known = {v.name: v for v in (*copy.graph.inputs, *copy.graph.outputs, *copy.graph.initializers.values())}
     proto = ir.to_proto(copy)
     proto.functions.extend(functions)
     del proto.opset_import[:]
     imports[_DOMAIN] = 1
     proto.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in imports.items())
     try:
-        inlined = passes.InlinePass()(ir.from_proto(proto)).model
+        # ONNX' own inliner also brings a definition of an older opset to the model's.
+        inlined = ir.from_proto(onnx.inliner.inline_local_functions(proto, convert_version=True))
         for step in (
             passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
             passes.TopologicalSortPass(),
@@ -112,8 +125,12 @@ def _inlined(copy: ir.Model, functions: list[onnx.FunctionProto], imports: dict[
         names = ", ".join(sorted({function.name.rpartition("_")[0] for function in functions}))
         raise InvalidNetworkError(f"The ONNX definition of {names} cannot be inlined: {error}") from error
     inlined.graph.opset_imports.pop(_DOMAIN, None)
-    for name, value in inlined.graph.initializers.items():
-        if name not in stored:
+    for name in copy.graph.initializers:  # in the order that they had
+        inlined.graph.initializers[name] = inlined.graph.initializers.pop(name)
+    for value in (*inlined.graph.inputs, *inlined.graph.outputs, *inlined.graph.initializers.values()):
+        if value.name in known:  # the inliner drops what is known of values beside their type
+            value.metadata_props.update(known[value.name].metadata_props)
+        elif value.is_initializer():
             value.metadata_props.setdefault(ROLE_KEY, TensorRole.CONSTANT.value)
     return inlined
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,14 +21,19 @@ from deep500.operators.library._tensors import (
 )
 from deep500.operators.operator import Array, Operator, OptionalArray
 
-__all__ = ["ReductionOperator"]
+__all__ = ["ExtremeReduction", "ReductionOperator", "highest", "lowest"]
 
 
 class ReductionOperator(Operator):
-    """A reduction over the axes that the second input holds, whose gradient is the same along them.
+    """A reduction over the axes that the second input holds.
 
-    Inputs: data, a float or an integer of 32 or 64 bits; optionally axes, int64 ``[n]``. Output: data's dtype.
+    Inputs: data, a float or an integer; optionally axes, int64 ``[n]``. Output: data's dtype. With no axes to reduce
+    over, everything but the reduction is done: a sum of squares is the square.
     """
+
+    #: Which dtypes the operator takes, and whether bool as well.
+    accepts: Literal["floats", "signed", "numbers"] = "numbers"
+    accepts_bool = False
 
     def __init__(self, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> None:
         """Set the attributes.
@@ -48,8 +54,16 @@ class ReductionOperator(Operator):
         """Return the reduction, reduced axes kept; ``count`` elements are reduced to one."""
 
     @abc.abstractmethod
-    def slope_times(self, gradient: Array, count: int) -> Array:
-        """Return the gradient by each of the elements that were reduced to one."""
+    def slope_times(self, gradient: Array, data: Array, y: Array, axes: tuple[int, ...], count: int) -> Array:
+        """Return the gradient by the data, or what broadcasts to it.
+
+        Args:
+            gradient: The gradient by ``y``.
+            data: The data.
+            y: The reduction, reduced axes kept.
+            axes: The axes.
+            count: How many elements were reduced to one.
+        """
 
     @np.errstate(all="ignore")
     def forward(self, inputs: Sequence[OptionalArray]) -> tuple[Array, ...]:
@@ -59,7 +73,7 @@ class ReductionOperator(Operator):
             OperatorError: The data is not of numbers, or an axis is out of range or there twice.
         """
         data, axes, count = self._read(inputs)
-        result = np.asarray(self.reduce(data, axes, count)).astype(data.dtype, copy=False)
+        result = np.asarray(self.reduce(data, axes, count)).astype(data.dtype, copy=not axes)
         return (result if self.keepdims else result.reshape(_without(data.shape, axes)),)
 
     @np.errstate(all="ignore")
@@ -71,8 +85,10 @@ class ReductionOperator(Operator):
         if grads[0] is None or not is_float(data.dtype):
             return (None,) * len(fwd_inputs)
         kept = tuple(1 if i in axes else size for i, size in enumerate(data.shape))
-        gradient = np.asarray(grads[0]).reshape(kept).astype(compute_dtype(data.dtype), copy=False)
-        by_data = np.broadcast_to(self.slope_times(gradient, count), data.shape).astype(data.dtype, copy=True)
+        wide = compute_dtype(data.dtype)
+        gradient, y = (np.asarray(t).reshape(kept).astype(wide, copy=False) for t in (grads[0], fwd_outputs[0]))
+        slope = self.slope_times(gradient, data.astype(wide, copy=False), y, axes, count)
+        by_data = np.broadcast_to(slope, data.shape).astype(data.dtype, copy=True)
         return returned([by_data, None], fwd_inputs)
 
     def _read(self, inputs: Sequence[OptionalArray]) -> tuple[Array, tuple[int, ...], int]:
@@ -80,12 +96,39 @@ class ReductionOperator(Operator):
         name = type(self).__name__
         received = take_inputs(name, inputs, ["data"], ["axes"])
         data, given = present(received[0]), received[1]
-        check_dtypes(name, ["data"], [data], "numbers")
+        if not (self.accepts_bool and data.dtype == np.bool_):
+            check_dtypes(name, ["data"], [data], self.accepts)
         if given is not None and given.size:
             axes = as_axes(name, given, data.ndim)
         else:
             axes = () if self.noop_with_empty_axes else tuple(range(data.ndim))
         return data, axes, math.prod(data.shape[axis] for axis in axes)
+
+
+class ExtremeReduction(ReductionOperator):
+    """The largest or the smallest element; elements that are equal to it share the gradient evenly."""
+
+    accepts_bool = True
+
+    def slope_times(self, gradient: Array, data: Array, y: Array, axes: tuple[int, ...], count: int) -> Array:
+        """Return the gradient where the element is what the result is."""
+        chosen = data == y
+        share = np.asarray(gradient / np.sum(chosen, axis=axes, keepdims=True, dtype=gradient.dtype))
+        return np.where(chosen, share, gradient.dtype.type(0))
+
+
+def lowest(dtype: np.dtype[Any]) -> Any:
+    """Return what is below every value of a dtype: minus infinity, the smallest integer, or false."""
+    if is_float(dtype):
+        return -np.inf
+    return False if dtype == np.bool_ else np.iinfo(dtype).min
+
+
+def highest(dtype: np.dtype[Any]) -> Any:
+    """Return what is above every value of a dtype: infinity, the largest integer, or true."""
+    if is_float(dtype):
+        return np.inf
+    return True if dtype == np.bool_ else np.iinfo(dtype).max
 
 
 def _without(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:

@@ -31,6 +31,6 @@ class ReduceMean(ReductionOperator):
         total = np.asarray(np.sum(data, axis=axes, dtype=wide, keepdims=True))
         return truncated_quotient(total, total.dtype.type(count))
 
-    def slope_times(self, gradient: Array, count: int) -> Array:
+    def slope_times(self, gradient: Array, data: Array, y: Array, axes: tuple[int, ...], count: int) -> Array:
         """Return the gradient, shared out evenly."""
         return np.asarray(gradient / gradient.dtype.type(count))

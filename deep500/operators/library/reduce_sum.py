@@ -24,6 +24,6 @@ class ReduceSum(ReductionOperator):
         """Return the sum."""
         return np.asarray(np.sum(data, axis=axes, dtype=compute_dtype(data.dtype), keepdims=True))
 
-    def slope_times(self, gradient: Array, count: int) -> Array:
+    def slope_times(self, gradient: Array, data: Array, y: Array, axes: tuple[int, ...], count: int) -> Array:
         """Return the gradient."""
         return gradient

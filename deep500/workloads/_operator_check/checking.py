@@ -9,10 +9,9 @@ from typing import Any
 
 from deep500.core.device import parse_device
 from deep500.core.errors import CompileError, Deep500Error, OperatorError, near_miss
-from deep500.core.requirement import Requirement
 from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.core.texts import message_of, one_line, shown_path
-from deep500.frameworks import FRAMEWORKS
+from deep500.frameworks import installed_frameworks
 from deep500.measure.sampling.progress import Progress
 from deep500.operators.custom import CustomOp, Finding, Outcome
 from deep500.recipe.resolve import load_framework
@@ -24,7 +23,7 @@ from deep500.workloads._operator_check.measuring import CallTime, measure_calls
 from deep500.workloads._operator_check.operator_file import OperatorFile, open_operator_file
 from deep500.workloads._operator_check.report import CheckReport, OperatorReport
 
-__all__ = ["CheckSettings", "check_file", "installed_frameworks"]
+__all__ = ["CheckSettings", "check_file", "checked_frameworks"]
 
 #: The framework whose checks share the process of those without a framework: it has no start to wait for.
 _REFERENCE = "reference"
@@ -55,14 +54,9 @@ class CheckSettings:
     seed: int = 0
 
 
-def installed_frameworks() -> list[str]:
-    """Return the frameworks that can be used here, the NumPy reference first."""
-    found = []
-    for name in FRAMEWORKS.names():
-        requirement = getattr(FRAMEWORKS.get(name), "REQUIREMENT", None)
-        if not isinstance(requirement, Requirement) or requirement.is_installed():
-            found.append(name)
-    return sorted(found, key=lambda name: (name != _REFERENCE, name))
+def checked_frameworks() -> list[str]:
+    """Return the frameworks here that take operators, the NumPy reference first."""
+    return sorted(installed_frameworks("custom_op"), key=lambda name: (name != _REFERENCE, name))
 
 
 def check_file(
@@ -87,7 +81,7 @@ def check_file(
     settings = settings or CheckSettings()
     tell = tell or (lambda text: None)
     device = str(parse_device(settings.device))
-    frameworks = installed_frameworks() if settings.frameworks is None else list(dict.fromkeys(settings.frameworks))
+    frameworks = checked_frameworks() if settings.frameworks is None else list(dict.fromkeys(settings.frameworks))
     for framework in frameworks:
         load_framework(framework)
     clock = BuildClock()

@@ -10,7 +10,7 @@ from deep500.core.requirement import Requirement
 from tests.unit.recipe.support import run_python
 
 EXPECTED = {
-    "frameworks": {"reference", "pytorch", "tensorflow"},
+    "frameworks": {"reference", "pytorch", "tensorflow", "onnxruntime"},
     "models": {"lenet", "resnet", "mlp", "simple_cnn"},
     "datasets": {"digits", "cifar10"},
     "optimizers": {"adam", "gradient_descent", "momentum"},

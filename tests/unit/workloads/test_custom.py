@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from deep500.core.errors import OperatorError
-from deep500.frameworks import FRAMEWORKS
+from deep500.frameworks import installed_frameworks
 from deep500.measure.results.document import content_hash
 from deep500.measure.workload import open_workload
 from tests.unit.workloads._operator_check.support import write_operators
 from tests.unit.workloads.support import opened, plain, refusal
 
-INSTALLED = [name for name in FRAMEWORKS.names() if FRAMEWORKS.get(name).REQUIREMENT.is_installed()]
+INSTALLED = installed_frameworks("prepare_call")
 
 
 @pytest.fixture

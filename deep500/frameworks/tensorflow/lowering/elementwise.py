@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import onnx_ir as ir
 import tensorflow as tf
 
@@ -109,9 +111,9 @@ def cast(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
 
 
 @lowerings.register("Identity", since=1)
-def identity(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
-    """Return x. Source: ONNX Identity-25."""
-    return tf.identity(x)
+def identity(node: OperatorNode, x: Any) -> Any:
+    """Return x, a value of any kind. Source: ONNX Identity-25."""
+    return tf.identity(x) if isinstance(x, tf.Tensor) else x
 
 
 def _is_product(x: tf.Tensor) -> bool:

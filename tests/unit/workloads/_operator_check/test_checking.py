@@ -9,7 +9,7 @@ from deep500.core.errors import Deep500Error, DeviceError, MissingDependencyErro
 from deep500.core.requirement import Requirement
 from deep500.operators.custom import Outcome
 from deep500.workloads._operator_check import checking
-from deep500.workloads._operator_check.checking import CheckSettings, check_file, installed_frameworks
+from deep500.workloads._operator_check.checking import CheckSettings, check_file, checked_frameworks
 from tests.unit.workloads._operator_check.support import measure_here, write_operators
 
 REFERENCE = CheckSettings(frameworks=["reference"], measure=False)
@@ -119,9 +119,9 @@ def test_a_device_that_is_not_there_fails_what_runs_on_it(tmp_path: Path) -> Non
 
 
 def test_frameworks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert installed_frameworks()[0] == "reference"
+    assert checked_frameworks()[0] == "reference"
     monkeypatch.setattr(Requirement, "is_installed", lambda self: self.module == "numpy")
-    assert installed_frameworks() == ["reference"]
+    assert checked_frameworks() == ["reference"]
     with pytest.raises(MissingDependencyError, match=r"pip install 'deep500\[pytorch\]'"):
         check_file(write_operators(tmp_path, "Good"), CheckSettings(frameworks=["pytorch"]))
 

@@ -8,7 +8,7 @@ import pytest
 
 from deep500.core.errors import MissingDependencyError, OperatorError, UnknownNameError
 from deep500.core.requirement import Requirement
-from deep500.frameworks import FRAMEWORKS
+from deep500.frameworks import installed_frameworks
 from deep500.operators.custom import CustomPythonOp, Finding, NativeOp, Outcome
 from deep500.operators.custom.findings import run_check
 from deep500.workloads._operator_check.operator_file import open_operator_file
@@ -16,7 +16,7 @@ from deep500.workloads._operator_check.validating import Subject, framework_chec
 from tests.unit.operators.sources import failing, mixed
 from tests.unit.workloads._operator_check.support import write_operators
 
-INSTALLED = [name for name in FRAMEWORKS.names() if FRAMEWORKS.get(name).REQUIREMENT.is_installed()]
+INSTALLED = installed_frameworks("prepare_call")
 
 
 def opened(folder: Path, name: str, *needed: str, **attributes: Any) -> Any:
