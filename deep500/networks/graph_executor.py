@@ -53,6 +53,9 @@ class GraphExecutor(abc.ABC):
 
     framework: ClassVar[str]
 
+    #: Whether what follows from constants alone is computed once, before the network is translated.
+    folds_constants: ClassVar[bool] = True
+
     def __init__(
         self, network: NetworkSource, device: str | Device | None = None, events: Iterable[ExecutorEvent] = ()
     ) -> None:
@@ -74,6 +77,7 @@ class GraphExecutor(abc.ABC):
                 raise InvalidInputError(f"An event was given as {event!r}; accepted are instances of ExecutorEvent.")
         source = network if isinstance(network, Network) else Network.load(network)
         source = source.expanded(self.has_lowering)
+        source = source.folded() if self.folds_constants else source
         self.network = source.bind(self)
         self._accepted: set[tuple[str, Any, tuple[int, ...]]] = set()
         self._outputs: Mapping[str, Any] = {}

@@ -28,9 +28,12 @@ class LoweringTable:
         self.framework = framework
         self.package = package
         self._table: dict[tuple[str, str], dict[int, Callable[..., Any]]] = {}
+        self._on_host: set[tuple[str, str]] = set()
         self._complete = False
 
-    def register(self, op_type: str, *, since: int, domain: str = "") -> Callable[[_Lowering], _Lowering]:
+    def register(
+        self, op_type: str, *, since: int, domain: str = "", on_host: bool = False
+    ) -> Callable[[_Lowering], _Lowering]:
         """Return a decorator that registers a lowering.
 
         Args:
@@ -38,6 +41,7 @@ class LoweringTable:
             since: First opset version whose form of the operator the lowering understands; later versions up to the
                 next registered one are included.
             domain: The operator's domain.
+            on_host: Whether NumPy computes it, since the framework has no values of its kind (texts, files of images).
         """
 
         def decorate(lowering: _Lowering) -> _Lowering:
@@ -45,6 +49,8 @@ class LoweringTable:
             if since in versions:
                 raise PluginError(f"{self.framework} has two lowerings of {domain or 'ai.onnx'}::{op_type}-{since}.")
             versions[since] = lowering
+            if on_host:
+                self._on_host.add((domain, op_type))
             return lowering
 
         return decorate
@@ -72,6 +78,11 @@ class LoweringTable:
         self._import_all()
         tables = [self._table.get((domain, name), {}) for name in (op_type, "*")]
         return any(since <= version for table in tables for since in table)
+
+    def is_on_host(self, domain: str, op_type: str) -> bool:
+        """Whether NumPy computes an operator in place of the framework."""
+        self._import_all()
+        return any((domain, name) in self._on_host for name in (op_type, "*"))
 
     def operators(self) -> list[tuple[str, str, int]]:
         """Return domain, name and first version of every lowering of one operator, sorted."""

@@ -96,15 +96,29 @@ class Network:
         """
         from deep500.networks.normalise.expand import expand_functions
 
-        model = expand_functions(self.model, is_kept)
+        return self._rewritten(expand_functions(self.model, is_kept))
+
+    def folded(self) -> Network:
+        """Return the network without what can be computed from constants alone; itself where there is none.
+
+        Raises:
+            InvalidNetworkError: A constant cannot be computed.
+        """
+        from deep500.networks.normalise.fold import fold_constants
+
+        return self._rewritten(fold_constants(self.model))
+
+    def _rewritten(self, model: ir.Model | None) -> Network:
+        """Return a network over another model with the same tensors and mode; itself where there is no other."""
         if model is None:
             return self
-        expanded = Network(model)
+        network = Network(model)
         if not isinstance(self._store, InitializerStore):
             for name in self.model.graph.initializers:
-                expanded.feed_tensor(name, self._store.fetch(name))
-        expanded._mode = self._mode
-        return expanded
+                if name in model.graph.initializers:
+                    network.feed_tensor(name, self._store.fetch(name))
+        network._mode = self._mode
+        return network
 
     def bind(self, store: TensorStore) -> Network:
         """Return a network over the same graph whose tensors live in ``store``."""

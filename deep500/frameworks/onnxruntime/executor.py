@@ -37,6 +37,7 @@ class OnnxRuntimeExecutor(GraphExecutor):
     """
 
     framework = "onnxruntime"
+    folds_constants = False  # ONNX Runtime does so itself
     tensors: dict[str, NDArray[Any]]
 
     def _place(self, network: Network) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -12,9 +14,22 @@ from torch import fx
 
 from deep500.frameworks.pytorch._sizes import Integers
 
-__all__ = ["ProgramTracer", "call_module", "choose", "recorded", "recorded_view", "returns_view", "spread"]
+__all__ = [
+    "ProgramTracer",
+    "call_each_run",
+    "call_module",
+    "choose",
+    "recorded",
+    "recorded_view",
+    "returns_view",
+    "spread",
+]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+#: The tracer whose graph a lowering is being recorded in.
+_CURRENT: contextvars.ContextVar[ProgramTracer] = contextvars.ContextVar("deep500_tracer")
 
 
 class ProgramTracer(fx.proxy.GraphAppendingTracer):
@@ -32,6 +47,15 @@ class ProgramTracer(fx.proxy.GraphAppendingTracer):
         self.modules: dict[str, torch.nn.Module] = {}
         self.tensors: dict[str, torch.Tensor] = {}
         self.integers: dict[fx.Node, Integers] = {}
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """Let :func:`call_each_run` record here."""
+        token = _CURRENT.set(self)
+        try:
+            yield
+        finally:
+            _CURRENT.reset(token)
 
     def call(self, module: torch.nn.Module, arguments: Sequence[Any]) -> fx.Proxy:
         """Record the call of a module."""
@@ -90,6 +114,12 @@ def call_module(module: torch.nn.Module, arguments: Sequence[Any]) -> Any:
     """Call a module; in a graph that is being recorded, when it runs."""
     proxy = _first_proxy(arguments)
     return module(*arguments) if proxy is None else proxy.tracer.call(module, arguments)
+
+
+def call_each_run(module: torch.nn.Module, arguments: Sequence[Any] = ()) -> Any:
+    """Record the call of a module even where none of its arguments is a proxy: what it returns differs by run."""
+    tracer = _CURRENT.get(None)
+    return module(*arguments) if tracer is None else tracer.call(module, arguments)
 
 
 def spread(values: Any, count: int) -> tuple[Any, ...]:

@@ -14,8 +14,9 @@ from torch import fx
 from deep500.core.device import Device
 from deep500.core.errors import Deep500Error, InvalidInputError, TrainingError, UnsupportedOperatorError
 from deep500.core.tensor_descriptor import STRING, TensorDescriptor, element_type_name
-from deep500.frameworks.pytorch._arrays import to_array, to_tensor
-from deep500.frameworks.pytorch._dtypes import dtype_name
+from deep500.core.value_descriptor import OptionalDescriptor, SequenceDescriptor, ValueDescriptor
+from deep500.frameworks.pytorch._arrays import as_texts, element_type, mark, to_array, to_tensor
+from deep500.frameworks.pytorch._dtypes import HELD_AS
 from deep500.frameworks.pytorch.device import torch_device
 from deep500.frameworks.pytorch.lowering import lowerings
 from deep500.frameworks.pytorch.translation import StoredTensors, translate
@@ -51,9 +52,14 @@ class PyTorchExecutor(GraphExecutor):
         self.stored = StoredTensors()
         self._modules: dict[Program, fx.GraphModule] = {}
         self._parameter_names = network.get_params()
+        # What tensors hold that PyTorch has no dtype for: only the network's own types tell.
+        kinds = {**network.outputs, **network.parameters, **network.states, **network.constants}
+        types = {name: _element_type(kind) for name, kind in kinds.items()}
+        self._held_types = {name: held for name, held in types.items() if held in HELD_AS}
         for name in (*self._parameter_names, *network.states, *network.constants):
             (value,) = network.fetch_tensors([name])
-            tensor = value if value.dtype.kind == "O" else to_tensor(value).to(self.torch_device)
+            texts = as_texts(value)
+            tensor = to_tensor(value).to(self.torch_device) if texts is None else texts
             self.stored.add(name, tensor, trained=name in self._parameter_names)
 
     def _module(self, program: Program) -> fx.GraphModule:
@@ -77,12 +83,15 @@ class PyTorchExecutor(GraphExecutor):
                 scalar.backward()
             return self._finish(program, [_detached(result) for result in results])
 
-    def _finish(self, program: Program, results: Sequence[torch.Tensor]) -> dict[str, Any]:
+    def _finish(self, program: Program, results: Sequence[Any]) -> dict[str, Any]:
         count = len(program.outputs)
         if program.state_updates:
             states = [self.stored.tensor(name) for name in program.state_updates]
             torch._foreach_copy_(states, list(results[count:]))
-        return dict(zip(program.outputs, results))
+        outputs = dict(zip(program.outputs, results))
+        for name in self._held_types.keys() & outputs.keys():
+            outputs[name] = mark(outputs[name], self._held_types[name])
+        return outputs
 
     def update_parameters(self, rule: UpdateRule) -> None:
         """Replace every parameter that has a gradient; see :meth:`GraphExecutor.update_parameters`."""
@@ -122,6 +131,8 @@ class PyTorchExecutor(GraphExecutor):
         return to_array(tensor)
 
     def _stored_to_numpy(self, name: str, tensor: Any) -> NDArray[Any]:
+        if isinstance(tensor, torch.Tensor):
+            return np.array(to_array(tensor, self._held_types.get(name)))
         return np.array(self.to_numpy(tensor))
 
     def _store(self, name: str, value: NDArray[Any]) -> None:
@@ -143,7 +154,14 @@ class PyTorchExecutor(GraphExecutor):
 
     def dtype_name(self, value: Any) -> str:
         """Return NumPy's name for the dtype of an array or tensor."""
-        return dtype_name(value.dtype) if isinstance(value, torch.Tensor) else element_type_name(value.dtype)
+        return element_type(value) if isinstance(value, torch.Tensor) else element_type_name(value.dtype)
+
+
+def _element_type(kind: ValueDescriptor | None) -> str | None:
+    """Return the element type of a tensor, or of the tensors of a sequence or an optional; ``None`` if unknown."""
+    while isinstance(kind, (SequenceDescriptor, OptionalDescriptor)):
+        kind = kind.element
+    return None if kind is None else kind.dtype
 
 
 def _detached(value: Any) -> Any:

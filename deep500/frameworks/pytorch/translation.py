@@ -60,8 +60,22 @@ class StoredTensors(torch.nn.Module):
 
 
 #: What the lowerings call that may return its first argument in another arrangement instead of a copy.
-_VIEWS = {torch.reshape, torch.flatten, torch.permute, torch.squeeze, torch.unsqueeze, torch.select, torch.narrow}
-_VIEWS |= {torch.split, operator.getitem, "to", "t", "expand"}
+_VIEWS: frozenset[Any] = frozenset(
+    {
+        torch.reshape,
+        torch.flatten,
+        torch.permute,
+        torch.squeeze,
+        torch.unsqueeze,
+        torch.select,
+        torch.narrow,
+        torch.split,
+        operator.getitem,
+        "to",
+        "t",
+        "expand",
+    }
+)
 
 #: Names that a module has already, and those that generated code uses.
 _RESERVED = frozenset(
@@ -155,7 +169,8 @@ def _lower(nodes: Sequence[OperatorNode], values: dict[str, Any], tracer: Progra
         lowering = lowerings.find(node)
         inputs = [values[name] if name else None for name in (*node.inputs, *node.captured)]
         integers = known_integers(node, inputs)
-        results = lowering(with_constants(node, integers), *inputs)
+        with tracer.recording():
+            results = lowering(with_constants(node, integers), *inputs)
         results = results if isinstance(results, tuple) else (results,)
         wanted = [name for name in node.outputs if name]
         if len(results) < len(wanted):
@@ -174,7 +189,7 @@ def _own(value: Any) -> Any:
         return value
     node = value.node
     assert isinstance(node, fx.Node)
-    if _is_held(node) or (returns_view(node.target) and _is_view(node)):
+    if _is_held(node) or (_is_view(node) and (returns_view(node.target) or node.op in ("placeholder", "get_attr"))):
         copied: fx.Node = _copied(value).node
         return copied
     return node.graph.call_method("clone", (node,)) if _is_view(node) else node

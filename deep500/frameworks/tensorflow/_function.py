@@ -26,13 +26,18 @@ ParameterUpdate = Callable[[Mapping[str, tf.Tensor], Mapping[str, tf.Variable]],
 Structure: TypeAlias = Any
 
 
-def input_structure(program: Program, inputs: Sequence[Any]) -> Structure:
+def input_structure(program: Program, inputs: Sequence[Any], fixed: bool = False) -> Structure:
     """Return what is to be told apart of inputs: number and absence of values, ranks where they are not declared.
 
     Inputs without elements are told apart by their shapes: TensorFlow's kernels abort on some of them, so the lowerings
     have to know.
+
+    Args:
+        program: The program.
+        inputs: What is fed.
+        fixed: Whether all shapes are to be told apart.
     """
-    fixed = any(tensor.shape.num_elements() == 0 for tensor in flattened(inputs))
+    fixed = fixed or any(tensor.shape.num_elements() == 0 for tensor in flattened(inputs))
     return tuple(_structure(value, kind, fixed) for value, kind in zip(inputs, program.input_types, strict=True))
 
 
@@ -73,9 +78,9 @@ def _rebuilt(structure: Structure, tensors: Iterator[tf.Tensor]) -> Any:
 
 def _shapes(structure: Structure) -> Iterator[tuple[int | None, ...]]:
     if isinstance(structure, list):
-        for entry in structure[1:]:
+        for entry in structure:
             yield from _shapes(entry)
-    elif structure is not None:
+    elif structure is not None and structure != "sequence":
         yield structure
 
 
@@ -94,6 +99,7 @@ class ProgramFunction:
         translation: Translation,
         variables: Mapping[str, tf.Variable],
         inputs: Sequence[Any],
+        structure: Structure,
         output_types: Mapping[str, ValueDescriptor],
         device: str,
         loss: str | None,
@@ -104,15 +110,17 @@ class ProgramFunction:
         Args:
             translation: The program's.
             variables: Parameters and states by name.
-            inputs: What is fed first; its structure is that of all later inputs.
+            inputs: What is fed first.
+            structure: The structure of all inputs.
             output_types: What the network declares of the outputs, by name.
             device: TensorFlow's name of the device.
             loss: Name of the output to differentiate.
             update: Assigns the parameters' next values.
         """
         self.program = program = translation.program
-        structure = input_structure(program, inputs)
-        self.assumptions = Assumptions(list(flattened(inputs)))
+        tensors = list(flattened(inputs))
+        is_static = all(None not in shape for shape in _shapes(list(structure)))
+        self.assumptions = Assumptions(tensors, is_static)
         self._narrow = [(i, output_types[n]) for i, n in enumerate(program.outputs) if _is_held(output_types.get(n))]
 
         def run(*tensors: tf.Tensor) -> tuple[list[Any], list[tf.Tensor | None]]:

@@ -21,10 +21,14 @@ from deep500.core.errors import UnsupportedOperatorError
 from deep500.frameworks.tensorflow._dtypes import to_array
 from deep500.networks.operator_node import OperatorNode
 
-__all__ = ["Assumptions", "known_value", "needed_value"]
+__all__ = ["Assumptions", "StaticShapesNeededError", "constant_value", "known_value", "needed_value"]
 
 #: Inputs with more elements than this are no parameters, and no graph is traced for their values.
 _MOST_ELEMENTS = 64
+
+
+class StaticShapesNeededError(Exception):
+    """A graph cannot be traced for all sizes of its inputs; for those that were fed it perhaps can."""
 
 
 class Assumptions:
@@ -32,10 +36,12 @@ class Assumptions:
 
     Attributes:
         values: The value, by the number of the input.
+        has_static_shapes: Whether the graph is traced for the shapes of the inputs.
     """
 
-    def __init__(self, inputs: Sequence[tf.Tensor]) -> None:
+    def __init__(self, inputs: Sequence[tf.Tensor], has_static_shapes: bool = False) -> None:
         """Keep the tensors that are fed."""
+        self.has_static_shapes = has_static_shapes
         self.values: dict[int, NDArray[Any]] = {}
         self._inputs = list(inputs)
         self._numbers: dict[str, int] = {}
@@ -85,7 +91,13 @@ def known_value(tensor: Any) -> NDArray[Any] | None:
     if hasattr(tensor, "numpy"):
         return to_array(tensor)
     static = tf.get_static_value(tensor)
-    return _evaluated(tensor) if static is None else np.asarray(static)
+    return _evaluated(tensor, assume=True) if static is None else to_array(static)
+
+
+def constant_value(tensor: Any) -> NDArray[Any] | None:
+    """Return the value of a tensor that is the same in all runs; ``None`` for others."""
+    static = tf.get_static_value(tensor)
+    return _evaluated(tensor, assume=False) if static is None else to_array(static)
 
 
 def needed_value(node: OperatorNode, tensor: Any, what: str) -> NDArray[Any]:
@@ -98,9 +110,13 @@ def needed_value(node: OperatorNode, tensor: Any, what: str) -> NDArray[Any]:
 
     Raises:
         UnsupportedOperatorError: It is known at run time only.
+        StaticShapesNeededError: It is, unless the graph is traced for the shapes of the inputs.
     """
     value = known_value(tensor)
     if value is None:
+        active = _ACTIVE.get()
+        if active is not None and not active.has_static_shapes:
+            raise StaticShapesNeededError
         raise UnsupportedOperatorError(
             f"{node.label} depends on {what}, which is computed from data at run time; for TensorFlow it must follow "
             f"from constants, shapes, or inputs of the network with up to {_MOST_ELEMENTS} elements. Feed it as an "
@@ -109,8 +125,8 @@ def needed_value(node: OperatorNode, tensor: Any, what: str) -> NDArray[Any]:
     return value
 
 
-def _evaluated(tensor: tf.Tensor) -> NDArray[Any] | None:
-    """Return the value of a tensor that depends on nothing but constants and inputs that may be assumed."""
+def _evaluated(tensor: tf.Tensor, assume: bool) -> NDArray[Any] | None:
+    """Return the value of a tensor that depends on constants, perhaps on inputs that may be assumed, and nothing else."""
     leaves = _leaves(tensor)
     if leaves is None:
         return None
@@ -119,7 +135,10 @@ def _evaluated(tensor: tf.Tensor) -> NDArray[Any] | None:
     for leaf in leaves:
         outer = captured.get(leaf.name)
         active = _ACTIVE.get()
-        value = known_value(outer) if outer is not None else active and active.assume(leaf)
+        if outer is not None:
+            value = known_value(outer) if assume else constant_value(outer)
+        else:
+            value = active.assume(leaf) if assume and active is not None else None
         if value is None:
             return None
         feeds[leaf.outputs[0].name] = value

@@ -26,6 +26,7 @@ from deep500.frameworks.tensorflow._function import (
     frozen,
     input_structure,
 )
+from deep500.frameworks.tensorflow._known import StaticShapesNeededError
 from deep500.frameworks.tensorflow._layout import Layout, kernel_order
 from deep500.frameworks.tensorflow.device import device_name, synchronize
 from deep500.frameworks.tensorflow.lowering import lowerings
@@ -60,6 +61,7 @@ class TensorFlowExecutor(GraphExecutor):
         self._constants: dict[str, NDArray[Any]] = {}
         self._gradients: dict[str, tf.Tensor] = {}
         self._functions: dict[_Key, list[ProgramFunction]] = {}
+        self._fixed: set[Program] = set()  # programs whose graphs depend on the shapes of the inputs
         self._update: ParameterUpdate | None = None
         with tf.device(self.tensorflow_device):
             for name in (*network.parameters, *network.states):
@@ -180,19 +182,25 @@ class TensorFlowExecutor(GraphExecutor):
         self, program: Program, inputs: Sequence[Any], loss: str | None = None, update: ParameterUpdate | None = None
     ) -> ProgramFunction:
         structure = None
-        if not _has_one_structure(program) or any(tensor.shape.num_elements() == 0 for tensor in inputs):
-            structure = frozen(input_structure(program, inputs))
-        key = (program, loss, update, structure)
+        is_fixed = program in self._fixed
+        if is_fixed or not _has_one_structure(program) or any(tensor.shape.num_elements() == 0 for tensor in inputs):
+            structure = input_structure(program, inputs, is_fixed)
+        key = (program, loss, update, frozen(structure))
         found = self._functions.setdefault(key, [])
         for function in found:
             if not function.assumptions.values or function.assumptions.hold_for(list(flattened(inputs))):
                 return function
         translation = Translation(program, self._layouts, self._constants)
         declared = {**self.network.outputs, **self.network.losses}
-        with explain_run(self.network.name):
-            function = ProgramFunction(
-                translation, self._variables, inputs, declared, self.tensorflow_device, loss, update
-            )
+        structure = structure or input_structure(program, inputs)
+        try:
+            with explain_run(self.network.name):
+                function = ProgramFunction(
+                    translation, self._variables, inputs, structure, declared, self.tensorflow_device, loss, update
+                )
+        except StaticShapesNeededError:
+            self._fixed.add(program)
+            return self._function(program, inputs, loss, update)
         found.append(function)
         return function
 

@@ -1,4 +1,4 @@
-"""Division of integers as ONNX has it."""
+"""Division of integers as ONNX has it, and inputs that hold integers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from deep500.operators.operator import Array
+from deep500.core.errors import OperatorError
+from deep500.operators.operator import Array, OptionalArray
 
-__all__ = ["truncated_quotient"]
+__all__ = ["integer_list", "one_integer", "truncated_quotient"]
 
 
 def truncated_quotient(a: Array, b: Any) -> Array:

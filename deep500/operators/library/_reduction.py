@@ -73,7 +73,7 @@ class ReductionOperator(Operator):
             OperatorError: The data is not of numbers, or an axis is out of range or there twice.
         """
         data, axes, count = self._read(inputs)
-        result = np.asarray(self.reduce(data, axes, count)).astype(data.dtype, copy=not axes)
+        result = np.asarray(self.reduce(data, axes, count)).astype(data.dtype, copy=False)
         return (result if self.keepdims else result.reshape(_without(data.shape, axes)),)
 
     @np.errstate(all="ignore")

@@ -42,7 +42,9 @@ class VariadicOperator(Operator):
         """
         name = type(self).__name__
         if not inputs or any(x is None for x in inputs):
-            raise OperatorError(f"{name}: received {len(inputs)} inputs; accepted is at least one, none of them absent.")
+            raise OperatorError(
+                f"{name}: received {len(inputs)} inputs; accepted is at least one, none of them absent."
+            )
         tensors = [np.asarray(present(x)) for x in inputs]
         check_dtypes(name, [f"data_{i}" for i in range(len(tensors))], tensors, self.accepts)
         broadcast_shape(name, *(x.shape for x in tensors))

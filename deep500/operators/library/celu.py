@@ -33,7 +33,9 @@ class Celu(UnaryOperator):
 
     def value(self, x: Array) -> Array:
         """Return ``x or alpha (exp(x / alpha) - 1)``."""
-        return np.asarray(np.where(x >= 0, x, x.dtype.type(self.alpha) * np.expm1(np.minimum(x, 0) / x.dtype.type(self.alpha))))
+        return np.asarray(
+            np.where(x >= 0, x, x.dtype.type(self.alpha) * np.expm1(np.minimum(x, 0) / x.dtype.type(self.alpha)))
+        )
 
     def slope_times(self, gradient: Array, x: Array, y: Array) -> Array:
         """Return the gradient times 1 or ``exp(x / alpha)``."""

@@ -24,7 +24,7 @@ class ReduceLogSum(ReductionOperator):
 
     def reduce(self, data: Array, axes: tuple[int, ...], count: int) -> Array:
         """Return the logarithm."""
-        return np.log(np.sum(data, axis=axes, dtype=compute_dtype(data.dtype), keepdims=True))
+        return np.asarray(np.log(np.sum(data, axis=axes, dtype=compute_dtype(data.dtype), keepdims=True)))
 
     def slope_times(self, gradient: Array, data: Array, y: Array, axes: tuple[int, ...], count: int) -> Array:
         """Return the gradient over the sum."""

@@ -33,4 +33,4 @@ class ReduceLogSumExp(ReductionOperator):
 
     def slope_times(self, gradient: Array, data: Array, y: Array, axes: tuple[int, ...], count: int) -> Array:
         """Return the gradient times ``exp(x - y)``."""
-        return gradient * np.exp(data - y)
+        return np.asarray(gradient * np.exp(data - y))

@@ -12,7 +12,7 @@ __all__ = ["Selu"]
 
 
 class Selu(UnaryOperator):
-    r"""Scaled exponential linear unit: :math:`y = \gamma x` for :math:`x > 0`, else :math:`y = \gamma \alpha (e^x - 1)`.
+    r"""Scaled exponential linear unit: :math:`\gamma x` for :math:`x > 0`, else :math:`\gamma \alpha (e^x - 1)`.
 
     Input and output have one shape and one dtype: float16, bfloat16, float32 or float64. Exponentials are taken of
     negative values only, so that large inputs do not overflow.
@@ -35,8 +35,14 @@ class Selu(UnaryOperator):
 
     def value(self, x: Array) -> Array:
         """Return ``gamma x or gamma alpha (exp(x) - 1)``."""
-        return np.asarray(x.dtype.type(self.gamma) * np.where(x > 0, x, x.dtype.type(self.alpha) * np.expm1(np.minimum(x, 0))))
+        return np.asarray(
+            x.dtype.type(self.gamma) * np.where(x > 0, x, x.dtype.type(self.alpha) * np.expm1(np.minimum(x, 0)))
+        )
 
     def slope_times(self, gradient: Array, x: Array, y: Array) -> Array:
         """Return the gradient times ``gamma`` or ``gamma alpha exp(x)``."""
-        return np.asarray(gradient * x.dtype.type(self.gamma) * np.where(x > 0, x.dtype.type(1), x.dtype.type(self.alpha) * np.exp(np.minimum(x, 0))))
+        return np.asarray(
+            gradient
+            * x.dtype.type(self.gamma)
+            * np.where(x > 0, x.dtype.type(1), x.dtype.type(self.alpha) * np.exp(np.minimum(x, 0)))
+        )

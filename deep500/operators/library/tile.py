@@ -30,6 +30,6 @@ class Tile(SelectingOperator):
         repeats = integer_list("Tile", "repeats", others[0], minimum=0)
         if len(repeats) != data.ndim:
             raise OperatorError(
-                f"Tile: received repeats {repeats} for a tensor of shape {data.shape}; accepted are {data.ndim} entries."
+                f"Tile: received repeats {repeats} for a tensor of shape {data.shape}; accepted are {data.ndim}."
             )
         return np.tile(data, repeats)

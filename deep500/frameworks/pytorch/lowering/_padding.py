@@ -53,11 +53,9 @@ def _pad_moving(x: torch.Tensor, pairs: list[int]) -> torch.Tensor:
     return F.pad(x, pairs)
 
 
-def pad_constant(x: Any, pairs: list[Any], value: Any) -> Any:
+def pad_constant(x: torch.Tensor, pairs: list[Any], value: Any) -> torch.Tensor:
     """Pad with a number; negative pads take elements away."""
-    if not pairs:
-        return torch.clone(x)
-    return F.pad(x, pairs, mode="constant", value=value)
+    return F.pad(x, pairs, mode="constant", value=value) if pairs else torch.clone(x)
 
 
 @recorded

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from deep500.frameworks.pytorch.lowering._integers import ordered
+
 __all__ = ["device_of", "moving", "widened"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -42,14 +44,10 @@ def moving(function: _Function) -> _Function:
 
 
 def widened(x: torch.Tensor) -> torch.Tensor:
-    """Return a tensor in a dtype that PyTorch computes and compares in, with the same order of its values."""
+    """Return a tensor in a dtype that has kernels, whose elements compare as those of the given one."""
     if x.dtype == torch.bool:
         return x.to(torch.uint8)
-    if x.dtype in (torch.uint16, torch.uint32):
-        return x.to(torch.int64)
-    if x.dtype == torch.uint64:
-        return x.view(torch.int64) ^ torch.iinfo(torch.int64).min
-    return x.to(torch.float32) if str(x.dtype).startswith("torch.float8") else x
+    return x.to(torch.float32) if str(x.dtype).startswith("torch.float8") else ordered(x)
 
 
 def device_of(*values: Any) -> torch.device:

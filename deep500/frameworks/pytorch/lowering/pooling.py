@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 
-from deep500.core.errors import UnsupportedOperatorError
+from deep500.frameworks.pytorch._recording import spread
+from deep500.frameworks.pytorch._sizes import integers_of
+from deep500.frameworks.pytorch.lowering import _pools as pools
 from deep500.frameworks.pytorch.lowering import lowerings
-from deep500.frameworks.pytorch.lowering._convolutions import CONVOLUTIONS
-from deep500.frameworks.pytorch.lowering._padding import pad_ends, pad_window
+from deep500.frameworks.pytorch.lowering._known import known_dtype, known_sizes, wants
+from deep500.frameworks.pytorch.lowering._padding import pad_window
+from deep500.frameworks.pytorch.lowering._windows import window_settings
 from deep500.networks.operator_node import OperatorNode
 from deep500.networks.window import Window, read_window
 
@@ -16,72 +21,106 @@ __all__: list[str] = []
 
 _MAXIMUM = {1: torch.max_pool1d, 2: torch.max_pool2d, 3: torch.max_pool3d}
 _AVERAGE = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
+_INDEXED = {1: F.max_pool1d_with_indices, 2: F.max_pool2d_with_indices, 3: F.max_pool3d_with_indices}
+
+
+def _rounds_up(node: OperatorNode) -> bool:
+    """Whether the number of windows is rounded up; by the specification's formulas only with explicit padding."""
+    return bool(node.attributes.get("ceil_mode", 0)) and node.attributes.get("auto_pad", "NOTSET") == "NOTSET"
+
+
+def _known_window(node: OperatorNode) -> Window | None:
+    """Return the window, ``None`` where its place depends on sizes that are not known, or no kernel takes its rank."""
+    if node.attributes.get("auto_pad", "NOTSET").startswith("SAME") and known_sizes(node, 0, 2) is None:
+        return None
+    window = read_window(node)
+    return window if window.rank in _MAXIMUM else None
 
 
 def _fits(window: Window) -> bool:
-    """Whether PyTorch's own padding can express the window's: equal on both sides, at most half the kernel."""
-    return window.is_symmetric and all(2 * p <= k for p, k in zip(window.pads_begin, window.kernel))
+    """Whether PyTorch's own padding can express the window's: equal on both sides, at most half the kernel.
 
-
-def _check_rank(node: OperatorNode, window: Window) -> None:
-    if window.rank not in _MAXIMUM:
-        raise UnsupportedOperatorError(f"PyTorch has no pooling over {window.rank} spatial dimensions ({node.label}).")
+    Its rule for the number of windows is ONNX', so an overhang needs no padding.
+    """
+    return window.pads_begin == window.pads_end and all(
+        2 * p <= k for p, k in zip(window.pads_begin, window.kernel, strict=True)
+    )
 
 
 @lowerings.register("MaxPool", since=12)
-def max_pool(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
-    """Maximum of each window of ``[N, C, D1, ...]``."""
-    if len([name for name in node.outputs if name]) > 1:
-        raise UnsupportedOperatorError(f"The PyTorch adapter does not give the output Indices of {node.label}.")
-    window = read_window(node)
-    _check_rank(node, window)
-    padding = window.pads_begin
-    if not _fits(window):
-        x = pad_window(x, window, float("-inf"))
-        padding = (0,) * window.rank
-    return _MAXIMUM[window.rank](x, window.kernel, window.strides, padding, window.dilations, window.ceil_mode)
+def max_pool(node: OperatorNode, x: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
+    """Maximum of each window of ``[N, C, D1, ...]``, and its place in the whole tensor. Source: ONNX MaxPool-22."""
+    window, with_places = _known_window(node), wants(node, 1)
+    column_major = bool(node.attributes.get("storage_order", 0))
+    is_float = known_dtype(node, 0) not in ("int8", "uint8")
+    if window is None or (window.rank == 1 and not is_float):
+        return spread(pools.maximum(x, window_settings(node), column_major), 2)
+    if _fits(window):
+        arguments = (window.kernel, window.strides, window.pads_begin, window.dilations, _rounds_up(node))
+        if not with_places:
+            return _MAXIMUM[window.rank](x, *arguments)
+        y, places = _INDEXED[window.rank](x, *arguments)
+        return y, pools.whole_places(places, x, column_major)
+    if with_places or not is_float or window.ceil_mode:
+        return spread(pools.maximum(x, window_settings(node), column_major), 2)
+    padded = pad_window(x, window, float("-inf"))
+    return _MAXIMUM[window.rank](padded, window.kernel, window.strides, 0, window.dilations)
 
 
 @lowerings.register("AveragePool", since=11)
 def average_pool(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
-    """Mean of each window of ``[N, C, D1, ...]``."""
-    window = read_window(node)
-    _check_rank(node, window)
+    """Mean of each window of ``[N, C, D1, ...]``. Source: ONNX AveragePool-22."""
+    window = _known_window(node)
     include = bool(node.attributes.get("count_include_pad", 0))
-    if _fits(window) and not any(dilation != 1 for dilation in window.dilations):
-        pool = _AVERAGE[window.rank]
-        return pool(x, window.kernel, window.strides, window.pads_begin, window.ceil_mode, include)
-    if window.ceil_mode:
-        raise UnsupportedOperatorError(
-            f"{node.label} has ceil_mode over symbolic sizes with dilation or uneven padding, which the PyTorch "
-            f"adapter cannot lay out. Declare the sizes in the network's inputs."
-        )
-    total = _window_sum(window, pad_window(x, window, 0.0))
-    ones = torch.ones_like(x)
-    counted = pad_window(ones, window, 0.0)
-    if include:
-        padded = pad_ends(ones, window.pads_begin, list(window.pads_end), 1.0)
-        counted = pad_ends(padded, (0,) * window.rank, list(window.overhang), 0.0)
-    # A window without any element that counts gives 0.
-    return total / torch.clamp_min(_window_sum(window, counted), 1.0)
+    if window is None or not _fits(window) or any(dilation != 1 for dilation in window.dilations):
+        return pools.average(x, window_settings(node), include)
+    dtype = known_dtype(node, 0)
+    narrow = window.rank == 3 and dtype in ("float16", "bfloat16")  # no kernel of PyTorch on a processor
+    arguments = (window.kernel, window.strides, window.pads_begin, _rounds_up(node), include)
+    y = _AVERAGE[window.rank](x.to(torch.float32) if narrow else x, *arguments)
+    return y.to(getattr(torch, str(dtype))) if narrow else y
 
 
-def _window_sum(window: Window, x: torch.Tensor) -> torch.Tensor:
-    """Return the sum of each window of ``[N, C, D1, ...]``, which is padded already: a convolution with ones."""
-    channels = x.size(1)
-    ones = x.new_ones((channels, 1, *window.kernel))
-    return CONVOLUTIONS[window.rank](x, ones, None, window.strides, 0, window.dilations, channels)
+@lowerings.register("LpPool", since=11)
+def lp_pool(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
+    """``sum(|x|^p)^(1/p)`` of each window of ``[N, C, D1, ...]``. Source: ONNX LpPool-22."""
+    return pools.norm(x, window_settings(node), node.attributes.get("p", 2))
 
 
 @lowerings.register("GlobalAveragePool", since=1)
 def global_average_pool(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
-    """Mean over all spatial positions: ``[N, C, D1, ...]`` to ``[N, C, 1, ...]``."""
+    """Mean over all spatial positions: ``[N, C, D1, ...]`` to ``[N, C, 1, ...]``. Source: ONNX GlobalAveragePool-22."""
     axes = list(range(2, node.rank()))
     return torch.mean(x, axes, keepdim=True) if axes else x
 
 
 @lowerings.register("GlobalMaxPool", since=1)
 def global_max_pool(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
-    """Maximum over all spatial positions: ``[N, C, D1, ...]`` to ``[N, C, 1, ...]``."""
+    """Maximum over all spatial positions: ``[N, C, D1, ...]`` to ``[N, C, 1, ...]``. Source: ONNX GlobalMaxPool-22."""
     axes = list(range(2, node.rank()))
     return torch.amax(x, axes, keepdim=True) if axes else x
+
+
+@lowerings.register("GlobalLpPool", since=2)
+def global_lp_pool(node: OperatorNode, x: torch.Tensor) -> Any:
+    """``sum(|x|^p)^(1/p)`` over all spatial positions. Source: ONNX GlobalLpPool-22."""
+    axes = list(range(2, node.rank()))
+    return torch.linalg.vector_norm(x, node.attributes.get("p", 2), axes, keepdim=True) if axes else torch.abs(x)
+
+
+@lowerings.register("MaxUnpool", since=11)
+def max_unpool(
+    node: OperatorNode, x: torch.Tensor, places: torch.Tensor, shape: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Zeros, and each element at its place in the tensor that was pooled. Source: ONNX MaxUnpool-22."""
+    names = ("kernel_shape", "strides", "pads")
+    values = [tuple(node.attributes.get(name) or ()) for name in names]
+    return pools.unpool(x, places, None if shape is None else integers_of(node, 2, shape), *values)
+
+
+@lowerings.register("MaxRoiPool", since=1)
+def max_roi_pool(node: OperatorNode, x: torch.Tensor, regions: torch.Tensor) -> torch.Tensor:
+    """Maximum of each part of each region of ``[N, C, H, W]``. Source: ONNX MaxRoiPool-22."""
+    return pools.region_maximum(
+        x, regions, tuple(node.attributes["pooled_shape"]), node.attributes.get("spatial_scale", 1.0)
+    )

@@ -6,13 +6,11 @@ from typing import Any
 
 import torch
 
-from deep500.core.errors import InvalidNetworkError
-from deep500.frameworks.pytorch._dtypes import torch_dtype
 from deep500.frameworks.pytorch._sizes import integers_of
 from deep500.frameworks.pytorch.lowering import _padding as padding
 from deep500.frameworks.pytorch.lowering import _shapes as shapes
 from deep500.frameworks.pytorch.lowering import lowerings
-from deep500.frameworks.pytorch.lowering._host import texts_on_host
+from deep500.frameworks.pytorch.lowering._texts import texts_on_host
 from deep500.networks.operator_node import OperatorNode
 
 __all__: list[str] = []
@@ -171,7 +169,7 @@ def slice_axes(
 @lowerings.register("Split", since=18)
 @texts_on_host
 def split(node: OperatorNode, x: torch.Tensor, sizes: torch.Tensor | None = None) -> tuple[torch.Tensor, ...]:
-    """Parts along an axis: of given sizes, or of equal ones, of which the last may be smaller. Source: ONNX Split-18."""
+    """Parts along an axis, of given sizes or of equal ones (the last may be smaller). Source: ONNX Split-18."""
     axis, count = node.attributes.get("axis", 0), len(node.outputs)
     given = integers_of(node, 1, sizes)
     if isinstance(given, tuple):
@@ -219,7 +217,9 @@ def space_to_depth(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
 @texts_on_host
 def reverse_sequence(node: OperatorNode, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     """The first ``lengths[i]`` steps of sequence i in reversed order. Source: ONNX ReverseSequence-28."""
-    return shapes.reverse_sequence(x, lengths, node.attributes.get("time_axis", 0), node.attributes.get("batch_axis", 1))
+    return shapes.reverse_sequence(
+        x, lengths, node.attributes.get("time_axis", 0), node.attributes.get("batch_axis", 1)
+    )
 
 
 @lowerings.register("Pad", since=18)
@@ -236,8 +236,11 @@ def pad(
         return padding.pad_with_tensor(x, widths, names, value)
     number = node.constants[2].reshape(()).item() if node.is_given(2) else 0
     kind = node.input_types[0]
-    if isinstance(widths, tuple) and kind is not None and kind.rank is not None and (
-        names is None or isinstance(names, tuple)
+    if (
+        isinstance(widths, tuple)
+        and kind is not None
+        and kind.rank is not None
+        and (names is None or isinstance(names, tuple))
     ):
         return padding.pad_constant(x, padding.pad_pairs(widths, names, kind.rank), number)
     return padding.pad_with_number(x, widths, names, number)
@@ -248,15 +251,6 @@ def pad(
 def center_crop_pad(node: OperatorNode, x: torch.Tensor, shape: torch.Tensor) -> torch.Tensor:
     """The middle of a tensor, or the tensor in the middle of zeros. Source: ONNX CenterCropPad-18."""
     return padding.center_crop_pad(x, integers_of(node, 1, shape), node.attributes.get("axes"))
-
-
-@lowerings.register("Cast", since=9)
-def cast(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
-    """The elements in another dtype."""
-    descriptor = node.output_types[0]
-    if descriptor is None:
-        raise InvalidNetworkError(f"The dtype that {node.label} casts to cannot be held.")
-    return x.to(torch_dtype(descriptor.dtype))
 
 
 def _are_numbers(values: Any) -> bool:

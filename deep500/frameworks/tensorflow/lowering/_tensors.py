@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
-__all__ = ["is_empty", "nothing", "unfused"]
+__all__ = ["is_empty", "nothing", "unfused", "with_gradient_of"]
 
 
 def is_empty(x: tf.Tensor) -> bool:
@@ -22,3 +23,14 @@ def nothing(shape: Sequence[int], *sources: tf.Tensor) -> tf.Tensor:
 def unfused(x: tf.Tensor) -> tf.Tensor:
     """Return a tensor with which TensorFlow does not fuse the operations that read it."""
     return tf.ensure_shape(x, x.shape)
+
+
+@tf.custom_gradient
+def with_gradient_of(value: tf.Tensor, differentiable: tf.Tensor) -> Any:
+    """Return a value that has the gradient of another tensor of its shape.
+
+    Args:
+        value: What TensorFlow computes without a derivative, or with a wrong one.
+        differentiable: The same value up to rounding, computed otherwise.
+    """
+    return tf.identity(value), lambda gradient: (None, gradient)

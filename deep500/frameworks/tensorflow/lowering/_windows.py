@@ -14,9 +14,10 @@ from typing import Any
 import tensorflow as tf
 
 from deep500.core.errors import OperatorError
+from deep500.frameworks.tensorflow.lowering._parameters import size
 from deep500.networks.operator_node import OperatorNode
 
-__all__ = ["Windows", "fitting", "pad", "read_windows"]
+__all__ = ["Windows", "fitting", "pad", "read_windows", "spread"]
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,11 @@ class Windows:
         )
 
     def _same_padding(self) -> Iterator[tuple[int | None, int | None]]:
-        for size, kernel, stride, dilation in zip(self.sizes, self.kernel, self.strides, self.dilations, strict=True):
+        for length, kernel, stride, dilation in zip(self.sizes, self.kernel, self.strides, self.dilations, strict=True):
             if stride == 1:
                 total = (kernel - 1) * dilation
-            elif isinstance(size, int):
-                total = (-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size
+            elif isinstance(length, int):
+                total = (-(-length // stride) - 1) * stride + (kernel - 1) * dilation + 1 - length
             else:
                 total = -1
             # With elements left over, Conv3D's "SAME" starts at the wrong one (TensorFlow 2.21).
@@ -106,24 +107,25 @@ def read_windows(node: OperatorNode, x: tf.Tensor, kernel: Sequence[int]) -> Win
     """Read a node's attributes ``strides``, ``dilations``, ``pads``, ``auto_pad`` and ``ceil_mode``.
 
     Args:
-        node: A Conv, MaxPool or AveragePool.
+        node: A Conv, MaxPool, AveragePool or LpPool.
         x: Its image, ``[N, spatial..., C]``.
         kernel: Size of a window.
     """
     spatial = len(kernel)
-    sizes = tuple(_size(x, axis + 1) for axis in range(spatial))
+    lengths = (size(x, axis + 1) for axis in range(spatial))
+    sizes = tuple(n if isinstance(n, int) else tf.cast(n, tf.int32) for n in lengths)
     strides = tuple(node.attributes.get("strides") or [1] * spatial)
     dilations = tuple(node.attributes.get("dilations") or [1] * spatial)
     spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     begin, end = _padding(node, sizes, strides, spans)
     outputs, overhangs = [], []
-    for size, before, behind, stride, span in zip(sizes, begin, end, strides, spans, strict=True):
-        room = size + before + behind - span
+    for length, before, behind, stride, span in zip(sizes, begin, end, strides, spans, strict=True):
+        room = length + before + behind - span
         count = room // stride + 1
         if node.attributes.get("ceil_mode", 0):
             count = -(-room // stride) + 1
             # A window that starts behind the image is not counted (ONNX since opset 22, and every runtime before).
-            starts_behind = (count - 1) * stride >= size + before
+            starts_behind = (count - 1) * stride >= length + before
             count = count - (
                 int(starts_behind) if isinstance(starts_behind, bool) else tf.cast(starts_behind, tf.int32)
             )
@@ -169,6 +171,19 @@ def pad(x: tf.Tensor, windows: Windows, value: Any = 0) -> tf.Tensor:
     return tf.pad(x, pairs, constant_values=tf.cast(value, x.dtype))
 
 
+def spread(w: tf.Tensor, dilations: Sequence[int]) -> tf.Tensor:
+    """Return a kernel ``[spatial..., I, O]`` with zeros between its elements, which does what dilations do."""
+    for axis, dilation in enumerate(dilations):
+        shape = w.shape.as_list()
+        if dilation == 1 or shape[axis] == 1:
+            continue
+        pairs = [[0, dilation - 1 if place == axis + 1 else 0] for place in range(len(shape) + 1)]
+        apart = tf.pad(tf.expand_dims(w, axis + 1), pairs)
+        merged = tf.reshape(apart, [*shape[:axis], shape[axis] * dilation, *shape[axis + 1 :]])
+        w = tf.gather(merged, tf.range((shape[axis] - 1) * dilation + 1), axis=axis)
+    return w
+
+
 def _padding(
     node: OperatorNode, sizes: Sequence[Any], strides: Sequence[int], spans: Sequence[int]
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -183,11 +198,6 @@ def _padding(
     smaller = tuple(total // 2 for total in totals)
     larger = tuple(total - total // 2 for total in totals)
     return (larger, smaller) if automatic == "SAME_LOWER" else (smaller, larger)
-
-
-def _size(x: tf.Tensor, axis: int) -> Any:
-    size = x.shape[axis]
-    return tf.shape(x)[axis] if size is None else size
 
 
 def _maximum(a: Any, b: int) -> Any:

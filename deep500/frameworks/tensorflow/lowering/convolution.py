@@ -1,4 +1,4 @@
-"""Convolution."""
+"""Convolutions: plain, transposed, deformable, causal with a state; and columns back into an image."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from typing import Any
 
 import tensorflow as tf
 
+from deep500.core.errors import OperatorError
 from deep500.frameworks.tensorflow.lowering import lowerings
+from deep500.frameworks.tensorflow.lowering._columns import col2im
+from deep500.frameworks.tensorflow.lowering._conv_transpose import conv_transpose
+from deep500.frameworks.tensorflow.lowering._deform_conv import deform_conv
+from deep500.frameworks.tensorflow.lowering._parameters import size, vector
 from deep500.frameworks.tensorflow.lowering._tensors import is_empty, nothing
-from deep500.frameworks.tensorflow.lowering._windows import Windows, fitting, pad, read_windows
+from deep500.frameworks.tensorflow.lowering._windows import Windows, fitting, pad, read_windows, spread
 from deep500.networks.operator_node import OperatorNode
 
-__all__ = ["conv"]
+__all__ = ["causal_conv_with_state", "col2im", "conv", "conv_transpose", "deform_conv"]
 
 
 @lowerings.register("Conv", since=1)
@@ -72,16 +77,8 @@ def _without_dilations(
         paddings, crops = tf.required_space_to_batch_paddings(tf.stack(windows.sizes), dilations, pairs)
         x = tf.space_to_batch(x, dilations, paddings)
         return x, w, dataclasses.replace(windows, **plain), (list(dilations), crops)
-    for axis, (size, dilation) in enumerate(zip(windows.kernel, dilations, strict=True)):
-        if dilation > 1:
-            shape = w.shape.as_list()
-            spread = tf.pad(
-                tf.expand_dims(w, axis + 1), [[0, dilation - 1 if a == axis + 1 else 0] for a in range(len(shape) + 1)]
-            )
-            merged = tf.reshape(spread, [*shape[:axis], size * dilation, *shape[axis + 1 :]])
-            w = tf.gather(merged, tf.range((size - 1) * dilation + 1), axis=axis)
     spans = tuple((k - 1) * d + 1 for k, d in zip(windows.kernel, dilations, strict=True))
-    return x, w, dataclasses.replace(windows, kernel=spans, dilations=ones), None
+    return x, spread(w, dilations), dataclasses.replace(windows, kernel=spans, dilations=ones), None
 
 
 def _convolve(x: tf.Tensor, w: tf.Tensor, windows: Windows, group: int) -> tf.Tensor:
@@ -118,3 +115,43 @@ def _depthwise(x: tf.Tensor, w: tf.Tensor, windows: Windows, padding: Any, group
     kernel = tf.reshape(w, [*w.shape[:2], group, w.shape[-1] // group])
     y = tf.nn.depthwise_conv2d(x, kernel, (1, common, common, 1), padding)
     return y if height == width else y[:, :: height // common, :: width // common]
+
+
+@lowerings.register("CausalConvWithState", since=27)
+def causal_conv_with_state(
+    node: OperatorNode, x: tf.Tensor, w: tf.Tensor, b: tf.Tensor | None = None, past: tf.Tensor | None = None
+) -> tuple[tf.Tensor, tf.Tensor]:
+    r"""Convolve each channel with what came before: :math:`y_t = a(\sum_{j<k} w_j x_{t - k + 1 + j} + b)`.
+
+    Args:
+        node: The node; its attribute ``activation`` says whether a is x sigmoid(x) or nothing.
+        x: ``[N, C, L]``.
+        w: ``[C, 1, k]``.
+        b: ``[C]``.
+        past: The last k - 1 elements from before, ``[N, C, k - 1]``; zeros by default.
+
+    Returns:
+        y, ``[N, C, L]``, and the last k - 1 elements, ``[N, C, k - 1]``.
+
+    Source: ONNX CausalConvWithState-27.
+    """
+    activation = node.attributes.get("activation", "none")
+    if activation not in ("none", "silu", "swish"):
+        raise OperatorError(f"{node.label} asks for activation {activation!r}; accepted are none, silu and swish.")
+    k, length = w.shape[-1], size(x, 2)
+    if k is None:
+        raise OperatorError(f"{node.label} was given a kernel of unknown size; declare the shape of the weight.")
+    if past is None:
+        past = tf.zeros(vector([size(x, 0), size(x, 1), k - 1]), x.dtype)
+    padded = tf.concat([past, x], 2)
+    # A kernel has three or four elements: as many products, and no other layout, cost less than a convolution.
+    wide = x.dtype if x.dtype.size > 2 else tf.float32
+    window, weight = tf.cast(padded, wide), tf.cast(w, wide)
+    y = tf.add_n([window[:, :, j : j + length] * weight[:, :, j] for j in range(k)])
+    if b is not None:
+        y = y + tf.cast(b, wide)[:, None]
+    y = tf.cast(y, x.dtype)
+    if activation != "none":
+        y = tf.cast(tf.nn.silu(tf.cast(y, wide)), x.dtype)
+    y.set_shape(x.shape)
+    return y, padded[:, :, length:]

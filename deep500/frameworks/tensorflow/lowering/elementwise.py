@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
-import onnx_ir as ir
 import tensorflow as tf
 
 from deep500.core.errors import OperatorError
 from deep500.frameworks.tensorflow.lowering import lowerings
-from deep500.frameworks.tensorflow.lowering._tensors import unfused
+from deep500.frameworks.tensorflow.lowering._tensors import unfused, with_gradient_of
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = [
     "absolute",
     "add",
-    "cast",
+    "ceil",
     "clip",
     "divide",
+    "erf",
     "exp",
+    "floor",
     "identity",
     "log",
+    "maximum",
+    "mean",
+    "minimum",
+    "modulo",
     "multiply",
     "negate",
     "power",
+    "reciprocal",
+    "round_half_even",
+    "sign",
     "sqrt",
     "subtract",
+    "total",
 ]
 
 
@@ -51,6 +61,27 @@ def multiply(node: OperatorNode, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 def divide(node: OperatorNode, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """Return a / b; integers are divided towards zero. Source: ONNX Div-14."""
     return tf.truncatediv(a, b) if a.dtype.is_integer else tf.math.divide(a, b)
+
+
+@lowerings.register("Mod", since=10)
+def modulo(node: OperatorNode, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """Return what remains of a after division by b, with the sign of b; with that of a if ``fmod`` is 1.
+
+    Source: ONNX Mod-28.
+    """
+    truncated = bool(node.attributes.get("fmod", 0))
+    if a.dtype.is_integer:
+        return a - tf.truncatediv(a, b) * b if truncated else tf.math.floormod(a, b)
+    wide = a.dtype if a.dtype.size >= 4 else tf.float32
+    x, y = tf.cast(a, wide), tf.cast(b, wide)
+    # Computed from the quotient, the remainder would have the quotient's error; TensorFlow's own has no gradient.
+    remainder = tf.raw_ops.TruncateMod(x=x, y=y)
+    if not truncated:
+        zero = tf.where(y < 0, tf.constant(-0.0, wide), tf.constant(0, wide))
+        moved = tf.where((remainder < 0) == (y < 0), remainder, remainder + y)
+        remainder = tf.where(remainder == 0, zero, moved)
+    steps = tf.stop_gradient(tf.round((x - remainder) / y))
+    return tf.cast(with_gradient_of(remainder, x - steps * y), a.dtype)
 
 
 @lowerings.register("Pow", since=7)
@@ -85,10 +116,72 @@ def sqrt(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     return tf.math.sqrt(x)
 
 
+@lowerings.register("Reciprocal", since=6)
+def reciprocal(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
+    """Return 1 / x. Source: ONNX Reciprocal-13."""
+    return tf.math.divide(tf.constant(1, x.dtype), x)
+
+
 @lowerings.register("Abs", since=6)
 def absolute(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     """Return the absolute value. Source: ONNX Abs-13."""
-    return tf.math.abs(x)
+    return tf.identity(x) if x.dtype.is_unsigned else tf.math.abs(x)
+
+
+@lowerings.register("Sign", since=9)
+def sign(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
+    """Return -1, 0 or 1. Source: ONNX Sign-13."""
+    return tf.cast(x != 0, x.dtype) if x.dtype.is_unsigned else tf.math.sign(x)
+
+
+@lowerings.register("Ceil", since=6)
+def ceil(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
+    """Return the least whole number that is not less than x. Source: ONNX Ceil-13."""
+    return tf.math.ceil(x)
+
+
+@lowerings.register("Floor", since=6)
+def floor(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
+    """Return the greatest whole number that is not greater than x. Source: ONNX Floor-13."""
+    return tf.math.floor(x)
+
+
+@lowerings.register("Round", since=11)
+def round_half_even(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
+    """Return the nearest whole number, the even one of two. Source: ONNX Round-22."""
+    return tf.math.round(x)
+
+
+@lowerings.register("Erf", since=9)
+def erf(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
+    """Return the error function. Source: ONNX Erf-13."""
+    return tf.math.erf(x)
+
+
+@lowerings.register("Max", since=8)
+def maximum(node: OperatorNode, *tensors: tf.Tensor) -> tf.Tensor:
+    """Return the greatest of all. Source: ONNX Max-13."""
+    return functools.reduce(tf.math.maximum, tensors) if len(tensors) > 1 else tf.identity(tensors[0])
+
+
+@lowerings.register("Min", since=8)
+def minimum(node: OperatorNode, *tensors: tf.Tensor) -> tf.Tensor:
+    """Return the least of all. Source: ONNX Min-13."""
+    return functools.reduce(tf.math.minimum, tensors) if len(tensors) > 1 else tf.identity(tensors[0])
+
+
+@lowerings.register("Sum", since=8)
+def total(node: OperatorNode, *tensors: tf.Tensor) -> tf.Tensor:
+    """Return the sum of all. Source: ONNX Sum-13."""
+    if len(tensors) == 1:
+        return tf.identity(tensors[0])
+    return functools.reduce(lambda a, b: add(node, a, b), tensors)
+
+
+@lowerings.register("Mean", since=8)
+def mean(node: OperatorNode, *tensors: tf.Tensor) -> tf.Tensor:
+    """Return the mean of all. Source: ONNX Mean-13."""
+    return total(node, *tensors) / tf.constant(len(tensors), tensors[0].dtype)
 
 
 @lowerings.register("Clip", since=11)
@@ -102,12 +195,6 @@ def clip(
     if lowest is not None:
         x = tf.math.maximum(x, lowest)
     return x if highest is None else tf.math.minimum(x, highest)
-
-
-@lowerings.register("Cast", since=6)
-def cast(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
-    """Return x in the dtype that the attribute ``to`` names. Source: ONNX Cast-25."""
-    return tf.cast(x, ir.DataType(node.attributes["to"]).numpy())
 
 
 @lowerings.register("Identity", since=1)

@@ -9,7 +9,7 @@ from deep500.frameworks.tensorflow.lowering import lowerings
 from deep500.frameworks.tensorflow.lowering._tensors import is_empty, unfused
 from deep500.networks.operator_node import OperatorNode
 
-__all__ = ["gemm", "mat_mul"]
+__all__ = ["det", "einsum", "gemm", "mat_mul"]
 
 
 @lowerings.register("Gemm", since=7)
@@ -24,6 +24,9 @@ def gemm(node: OperatorNode, a: tf.Tensor, b: tf.Tensor, c: tf.Tensor | None = N
 
     Source: ONNX Gemm-13.
     """
+    if a.dtype in NARROW_INTEGERS:
+        wide = NARROW_INTEGERS[a.dtype]
+        return tf.cast(gemm(node, *(None if x is None else tf.cast(x, wide) for x in (a, b, c))), a.dtype)
     y = _product(
         a,
         b,
@@ -52,6 +55,10 @@ def mat_mul(node: OperatorNode, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 
     Source: ONNX MatMul-13.
     """
+    if a.dtype in NARROW_INTEGERS:
+        # Whatever is beyond the type's range is dropped in the end, as it would be on the way.
+        wide = NARROW_INTEGERS[a.dtype]
+        return tf.cast(mat_mul(node, tf.cast(a, wide), tf.cast(b, wide)), a.dtype)
     left, right = a.shape.rank == 1, b.shape.rank == 1
     y = _product(tf.expand_dims(a, 0) if left else a, tf.expand_dims(b, 1) if right else b)
     if right:
@@ -59,6 +66,28 @@ def mat_mul(node: OperatorNode, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     if left:
         y = tf.squeeze(y, -1 if right else -2)
     return y
+
+
+@lowerings.register("Einsum", since=12)
+def einsum(node: OperatorNode, *tensors: tf.Tensor) -> tf.Tensor:
+    """Return the sum of products that an equation in Einstein's notation names. Source: ONNX Einsum-28."""
+    dtype = tensors[0].dtype
+    wide = NARROW_INTEGERS.get(dtype, dtype)
+    equation = node.attributes["equation"].replace(" ", "")
+    return tf.cast(tf.einsum(equation, *(tf.cast(tensor, wide) for tensor in tensors)), dtype)
+
+
+@lowerings.register("Det", since=11)
+def det(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
+    """Return the determinants of (stacks of) matrices. Source: ONNX Det-22."""
+    return tf.cast(tf.linalg.det(x if x.dtype.size >= 4 else tf.cast(x, tf.float32)), x.dtype)
+
+
+#: Types that TensorFlow has no product of matrices of, and the one in which it is computed.
+NARROW_INTEGERS = {
+    **dict.fromkeys((tf.int8, tf.uint8, tf.int16, tf.uint16), tf.int32),
+    **dict.fromkeys((tf.uint32, tf.uint64), tf.int64),
+}
 
 
 def _product(a: tf.Tensor, b: tf.Tensor, transpose_a: bool = False, transpose_b: bool = False) -> tf.Tensor:

@@ -1,20 +1,35 @@
-"""Batch normalisation."""
+"""Normalisation: to mean 0 and variance 1, or to a norm of 1, over the batch or within each of its entries."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import onnx_ir as ir
 import tensorflow as tf
 
 from deep500.frameworks.tensorflow.lowering import lowerings
+from deep500.frameworks.tensorflow.lowering._local_response import lrn
+from deep500.frameworks.tensorflow.lowering._norms import powers, root, wide_dtype
+from deep500.frameworks.tensorflow.lowering._parameters import size, vector
 from deep500.frameworks.tensorflow.lowering._tensors import is_empty
 from deep500.networks.operator_node import OperatorNode
 
-__all__ = ["batch_normalization"]
+__all__ = [
+    "batch_normalization",
+    "group_normalization",
+    "instance_normalization",
+    "layer_normalization",
+    "lp_normalization",
+    "lrn",
+    "mean_variance_normalization",
+    "rms_normalization",
+]
 
 
 @lowerings.register("BatchNormalization", since=14)
 def batch_normalization(
     node: OperatorNode, x: tf.Tensor, scale: tf.Tensor, bias: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor
-) -> tf.Tensor | tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+) -> tf.Tensor | tuple[tf.Tensor, ...]:
     r"""Normalise each channel: :math:`y = (x - \mu) / \sqrt{\sigma^2 + \epsilon} \cdot scale + bias`.
 
     In training mode the mean and the biased variance of the batch are used, and the running ones are averaged with
@@ -22,7 +37,7 @@ def batch_normalization(
 
     Args:
         node: The node.
-        x: ``[N, spatial..., C]`` or ``[N, C]``.
+        x: ``[N, spatial..., C]``, ``[N, C]`` or ``[N]``.
         scale: ``[C]``.
         bias: ``[C]``.
         mean: Running mean, ``[C]``.
@@ -33,6 +48,11 @@ def batch_normalization(
 
     Source: ONNX BatchNormalization-15.
     """
+    if x.shape.rank == 1:
+        # A vector is a batch of one channel.
+        results = batch_normalization(node, tf.expand_dims(x, 1), scale, bias, mean, variance)
+        y, *rest = results if isinstance(results, tuple) else (results,)
+        return (tf.squeeze(y, 1), *rest)
     epsilon = float(node.attributes.get("epsilon", 1e-5))
     if not node.attributes.get("training_mode", 0):
         # The fused kernel has no gradient by mean and variance.
@@ -40,7 +60,7 @@ def batch_normalization(
             return _normalise(x, scale, bias, mean, variance, epsilon)
         return _fused(x, scale, bias, epsilon, mean, variance)[0]
     if x.dtype == tf.float64 or is_empty(x) or node.attributes.get("statistics_are_read", 0):
-        wide = _statistics_dtype(x)
+        wide = wide_dtype(x)
         batch_mean, batch_variance = tf.nn.moments(tf.cast(x, wide), list(range(x.shape.rank - 1)))
         y = _normalise(x, scale, bias, batch_mean, batch_variance, epsilon)
     else:
@@ -56,15 +76,10 @@ def _running(old: tf.Tensor, current: tf.Tensor, momentum: float) -> tf.Tensor:
     return tf.cast(wide * momentum + current * (1 - momentum), old.dtype)
 
 
-def _statistics_dtype(x: tf.Tensor) -> tf.DType:
-    """Return the dtype in which the statistics are computed: float32 at least."""
-    return tf.float64 if x.dtype == tf.float64 else tf.float32
-
-
 def _normalise(
     x: tf.Tensor, scale: tf.Tensor, bias: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor, epsilon: float
 ) -> tf.Tensor:
-    wide = _statistics_dtype(x)
+    wide = wide_dtype(x)
     scale, bias, mean, variance = (tf.cast(v, wide) for v in (scale, bias, mean, variance))
     return tf.cast((tf.cast(x, wide) - mean) * (scale * tf.math.rsqrt(variance + epsilon)) + bias, x.dtype)
 
@@ -93,3 +108,106 @@ def _fused(
     )
     y = result.y if x.shape.rank == 4 else tf.ensure_shape(tf.reshape(result.y, tf.shape(x)), x.shape)
     return y, result.batch_mean, result.batch_variance
+
+
+@lowerings.register("InstanceNormalization", since=6)
+def instance_normalization(node: OperatorNode, x: tf.Tensor, scale: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    r"""Normalise each channel of each entry: :math:`(x - \mu) / \sqrt{\sigma^2 + \epsilon} \cdot scale + bias`.
+
+    Source: ONNX InstanceNormalization-22.
+    """
+    wide = wide_dtype(x)
+    y, _, _ = _standardised(tf.cast(x, wide), range(2, x.shape.rank), _epsilon(node))
+    shape = [-1, *[1] * (x.shape.rank - 2)]
+    return tf.cast(y * tf.reshape(tf.cast(scale, wide), shape) + tf.reshape(tf.cast(bias, wide), shape), x.dtype)
+
+
+@lowerings.register("GroupNormalization", since=21)
+def group_normalization(node: OperatorNode, x: tf.Tensor, scale: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """Normalise groups of channels of each entry; scale and bias are those of each channel, ``[C]``.
+
+    Source: ONNX GroupNormalization-21.
+    """
+    groups = tf.reshape(tf.cast(x, _stage_dtype(node, x)), vector([size(x, 0), node.attributes["num_groups"], -1]))
+    y, _, _ = _standardised(groups, [2], _epsilon(node))
+    y = tf.ensure_shape(tf.reshape(tf.cast(y, x.dtype), tf.shape(x)), x.shape)
+    shape = [-1, *[1] * (x.shape.rank - 2)]
+    return y * tf.reshape(scale, shape) + tf.reshape(bias, shape)
+
+
+@lowerings.register("LayerNormalization", since=17)
+def layer_normalization(
+    node: OperatorNode, x: tf.Tensor, scale: tf.Tensor, bias: tf.Tensor | None = None
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Normalise over the dimensions from ``axis`` on.
+
+    Returns:
+        The result, the means, and what the deviations were multiplied by.
+
+    Source: ONNX LayerNormalization-17.
+    """
+    stash = _stash_dtype(node)
+    y, mean, inverse = _standardised(tf.cast(x, _stage_dtype(node, x)), _last_axes(node, x), _epsilon(node))
+    y = tf.cast(y, x.dtype) * scale
+    return y if bias is None else y + bias, tf.cast(mean, stash), tf.cast(inverse, stash)
+
+
+@lowerings.register("RMSNormalization", since=23)
+def rms_normalization(node: OperatorNode, x: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
+    r"""Return :math:`x / \sqrt{mean(x^2) + \epsilon} \cdot scale`, the mean over the dimensions from ``axis`` on.
+
+    Source: ONNX RMSNormalization-23.
+    """
+    wide = tf.cast(x, _stage_dtype(node, x))
+    squares = tf.reduce_mean(tf.math.square(wide), _last_axes(node, x), keepdims=True)
+    # The result has the dtype of the scale, which may be another one than that of x.
+    return tf.cast(tf.cast(wide * tf.math.rsqrt(squares + _epsilon(node)), x.dtype), scale.dtype) * scale
+
+
+@lowerings.register("LpNormalization", since=1)
+def lp_normalization(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
+    r"""Return :math:`x / (\sum |x|^p)^{1 / p}` along an axis, 0 where the norm is 0.
+
+    Source: ONNX LpNormalization-22.
+    """
+    p = node.attributes.get("p", 2)
+    norm = root(tf.reduce_sum(powers(x, p), node.attributes.get("axis", -1), keepdims=True), p)
+    zero = tf.equal(norm, 0)
+    safe = tf.where(zero, tf.ones_like(norm), norm)
+    return tf.cast(tf.where(zero, tf.zeros_like(norm), tf.cast(x, norm.dtype) / safe), x.dtype)
+
+
+@lowerings.register("MeanVarianceNormalization", since=9)
+def mean_variance_normalization(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
+    r"""Return :math:`(x - \mu) / (\sigma + 10^{-9})` over some axes. Source: ONNX MeanVarianceNormalization-13."""
+    axes = list(node.attributes.get("axes") or [0, 2, 3])
+    wide = tf.cast(x, wide_dtype(x))
+    deviation = wide - tf.reduce_mean(wide, axes, keepdims=True)
+    variance = tf.reduce_mean(tf.math.square(deviation), axes, keepdims=True)
+    return tf.cast(deviation / (root(variance, 2) + 1e-9), x.dtype)
+
+
+def _standardised(x: tf.Tensor, axes: Sequence[int], epsilon: float) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Return x with mean 0 and variance 1 over some axes, the means, and the inverses of the standard deviations."""
+    mean = tf.reduce_mean(x, list(axes), keepdims=True)
+    deviation = x - mean
+    variance = tf.reduce_mean(tf.math.square(deviation), list(axes), keepdims=True)
+    inverse = tf.math.rsqrt(variance + epsilon)
+    return deviation * inverse, mean, inverse
+
+
+def _last_axes(node: OperatorNode, x: tf.Tensor) -> list[int]:
+    return list(range(node.attributes.get("axis", -1) % x.shape.rank, x.shape.rank))
+
+
+def _epsilon(node: OperatorNode) -> float:
+    return float(node.attributes.get("epsilon", 1e-5))
+
+
+def _stash_dtype(node: OperatorNode) -> tf.DType:
+    return tf.as_dtype(ir.DataType(node.attributes.get("stash_type", 1)).numpy())
+
+
+def _stage_dtype(node: OperatorNode, x: tf.Tensor) -> tf.DType:
+    """Return the dtype of the first stage: ``stash_type``; of float64 no digit is given away."""
+    return tf.float64 if x.dtype == tf.float64 else _stash_dtype(node)

@@ -1,4 +1,7 @@
-"""Pooling: maxima and averages over windows or whole images. Images are channels last, ``[N, spatial..., C]``."""
+"""Pooling: maxima, averages and norms over windows, regions or whole images.
+
+Maxima and averages get and give images channels last, ``[N, spatial..., C]``, as ``_layout`` plans them.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +12,46 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from deep500.core.errors import UnsupportedOperatorError
+from deep500.frameworks.tensorflow._layout import channels_first_order, channels_last_order
 from deep500.frameworks.tensorflow.lowering import lowerings
+from deep500.frameworks.tensorflow.lowering._max_indices import max_pool_indices, max_unpool
+from deep500.frameworks.tensorflow.lowering._max_roi_pool import max_roi_pool
+from deep500.frameworks.tensorflow.lowering._norms import powers, root
 from deep500.frameworks.tensorflow.lowering._tensors import is_empty, nothing
 from deep500.frameworks.tensorflow.lowering._windows import Windows, fitting, pad, read_windows
+from deep500.frameworks.tensorflow.translation import permute
 from deep500.networks.operator_node import OperatorNode
 
-__all__ = ["average_pool", "global_average_pool", "global_max_pool", "max_pool"]
+__all__ = [
+    "average_pool",
+    "global_average_pool",
+    "global_lp_pool",
+    "global_max_pool",
+    "lp_pool",
+    "max_pool",
+    "max_roi_pool",
+    "max_unpool",
+]
 
 
 @lowerings.register("MaxPool", since=8)
-def max_pool(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
+def max_pool(node: OperatorNode, x: tf.Tensor) -> tf.Tensor | tuple[tf.Tensor, tf.Tensor]:
     """Return the maximum of each window, ``[N, spatial..., C]``; what is put around the image never is one.
+
+    If the node has a second output, also where each is in the image as ONNX has it, ``[N, C, spatial...]``.
 
     Source: ONNX MaxPool-22.
     """
-    if any(node.outputs[1:]):
-        raise UnsupportedOperatorError(
-            f"The tensorflow adapter does not compute the second output, Indices, of {node.label}."
-        )
     windows = read_windows(node, x, node.attributes["kernel_shape"])
     x = fitting(node, x, windows)
     if is_empty(x):
-        return nothing([x.shape[0], *windows.outputs, x.shape[-1]], x)
+        y = nothing([x.shape[0], *windows.outputs, x.shape[-1]], x)
+        return y, tf.zeros([x.shape[0], x.shape[-1], *windows.outputs], tf.int64)
+    y = _maxima(x, windows)
+    return (y, max_pool_indices(node, x, windows)) if any(node.outputs[1:]) else y
+
+
+def _maxima(x: tf.Tensor, windows: Windows) -> tf.Tensor:
     lowest = -np.inf if x.dtype.is_floating else x.dtype.min
     # The maximum of nothing is -inf; for TensorFlow's kernels it is the lowest number.
     if not _has_kernel(x, windows) or windows.may_miss_image:
@@ -71,14 +91,42 @@ def average_pool(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     with_padding = bool(node.attributes.get("count_include_pad", 0))
     if _has_kernel(x, windows) and windows.is_same and not with_padding:
         return tf.nn.avg_pool(x, windows.kernel, windows.strides, "SAME")
-    padded = pad(x, windows)
-    if _has_kernel(x, windows):
-        y = tf.nn.avg_pool(padded, windows.kernel, windows.strides, "VALID")
-    else:
-        y = tf.add_n(list(windows.slices(padded))) / tf.cast(math.prod(windows.kernel), x.dtype)
+    y = _averages(x, windows)
     if windows.is_unpadded:
         return y
     return y * _correction(windows, with_padding, x.dtype)
+
+
+def _averages(x: tf.Tensor, windows: Windows) -> tf.Tensor:
+    """Return the sum of each window, with zeros around the image, divided by the number of its elements."""
+    padded = pad(x, windows)
+    if _has_kernel(x, windows):
+        return tf.nn.avg_pool(padded, windows.kernel, windows.strides, "VALID")
+    return tf.add_n(list(windows.slices(padded))) / tf.cast(math.prod(windows.kernel), x.dtype)
+
+
+@lowerings.register("LpPool", since=2)
+def lp_pool(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
+    r"""Return the norm of each window, :math:`(\sum |x|^p)^{1 / p}`, ``[N, C, spatial...]``.
+
+    Source: ONNX LpPool-22.
+    """
+    rank, p = x.shape.rank, node.attributes.get("p", 2)
+    image = permute(x, channels_last_order(rank))
+    windows = read_windows(node, image, node.attributes["kernel_shape"])
+    image = fitting(node, image, windows)
+    if is_empty(image):
+        return nothing([x.shape[0], x.shape[1], *windows.outputs], x)
+    sums = _averages(powers(image, p), windows) * math.prod(windows.kernel)
+    return tf.cast(permute(root(sums, p), channels_first_order(rank)), x.dtype)
+
+
+@lowerings.register("GlobalLpPool", since=2)
+def global_lp_pool(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
+    """Return the norm of each channel, ``[N, C, 1...]``. Source: ONNX GlobalLpPool-22."""
+    p = node.attributes.get("p", 2)
+    sums = tf.reduce_sum(powers(x, p), list(range(2, x.shape.rank)), keepdims=True)
+    return tf.cast(root(sums, p), x.dtype)
 
 
 @lowerings.register("GlobalAveragePool", since=1)

@@ -1,0 +1,108 @@
+"""Lists of NumPy calls: run forward, and differentiated backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deep500.core.errors import Deep500Error, InvalidNetworkError
+from deep500.frameworks.reference.lowering import lowerings
+from deep500.networks.operator_node import OperatorNode
+from deep500.operators.operator import Operator
+
+__all__ = ["Calls", "added"]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One operator applied to named values."""
+
+    node: OperatorNode
+    operator: Operator
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+class Calls:
+    """The calls of a network, a branch or the body of a loop.
+
+    Values are arrays, lists of them (sequences) or ``None`` (absent optionals); so are gradients.
+    """
+
+    def __init__(self, nodes: Iterable[OperatorNode], trained: Iterable[str]) -> None:
+        """Find the operator of every node.
+
+        Args:
+            nodes: The nodes in an order in which they can run.
+            trained: Names of the values by which one differentiates.
+
+        Raises:
+            UnsupportedOperatorError: There is none for a node.
+        """
+        self._calls = [_Call(n, lowerings.find(n)(n), (*n.inputs, *n.captured), n.outputs) for n in nodes]
+        reached = set(trained)
+        # Only calls that a trained value reaches take part in the backward pass.
+        self._differentiated = []
+        for call in self._calls:
+            is_reached = not reached.isdisjoint(call.inputs)
+            if is_reached:
+                reached.update(call.outputs)
+            self._differentiated.append(is_reached)
+        self._reached = reached
+
+    def run(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Run all calls.
+
+        Args:
+            values: What the calls read and do not compute, by name.
+
+        Returns:
+            The same dictionary, with every computed value added.
+        """
+        for call in self._calls:
+            arguments = [values[name] if name else None for name in call.inputs]
+            try:
+                results = call.operator.forward(arguments)
+            except Deep500Error as error:
+                raise type(error)(f"{call.node.label}: {error}") from error
+            if len(results) < len(call.outputs):
+                raise InvalidNetworkError(
+                    f"{call.node.label} has {len(call.outputs)} outputs; NumPy's operator gives {len(results)}."
+                )
+            values.update((name, result) for name, result in zip(call.outputs, results) if name)
+        return values
+
+    def differentiate(self, values: Mapping[str, Any], gradients: dict[str, Any]) -> dict[str, Any]:
+        """Compute the gradients by all values that a trained one reaches.
+
+        Args:
+            values: What :meth:`run` returned.
+            gradients: Gradients by some of the values, by name.
+
+        Returns:
+            The same dictionary, with the other gradients added.
+        """
+        for call, is_reached in zip(reversed(self._calls), reversed(self._differentiated)):
+            if is_reached and not gradients.keys().isdisjoint(call.outputs):
+                self._differentiate(call, values, gradients)
+        return gradients
+
+    def _differentiate(self, call: _Call, values: Mapping[str, Any], gradients: dict[str, Any]) -> None:
+        arguments = [values[name] if name else None for name in call.inputs]
+        outputs = [values[name] if name else None for name in call.outputs]
+        by_output = [gradients.get(name) if name else None for name in call.outputs]
+        by_input = call.operator.backward(by_output, arguments, outputs)
+        for name, gradient in zip(call.inputs, by_input):
+            if name and gradient is not None and name in self._reached:
+                # A value used twice collects both contributions.
+                gradients[name] = added(gradients.get(name), gradient)
+
+
+def added(first: Any, second: Any) -> Any:
+    """Return the sum of two gradients, ``None`` being 0, as a new array or list, since either may be shared."""
+    if first is None or second is None:
+        return second if first is None else first
+    if isinstance(first, list):
+        return [added(a, b) for a, b in zip(first, second, strict=True)]
+    return first + second

@@ -1,0 +1,106 @@
+"""Putting elements around a tensor, and taking some away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from deep500.core.errors import OperatorError
+from deep500.frameworks.tensorflow.lowering._parameters import Size, length, maximum, minimum, sizes, vector
+
+__all__ = ["crop_and_pad", "pad_by"]
+
+
+def pad_by(
+    x: tf.Tensor, begin: Sequence[Size], end: Sequence[Size], mode: str, value: tf.Tensor | None = None
+) -> tf.Tensor:
+    """Return x with elements put before and behind each axis.
+
+    Args:
+        x: The tensor.
+        begin: Number before each axis; a negative one takes away.
+        end: Number behind each axis.
+        mode: ``"constant"``, ``"reflect"``, ``"edge"`` or ``"wrap"``.
+        value: What is put there in mode ``"constant"``, zero by default.
+
+    Raises:
+        OperatorError: The mode is none of these.
+
+    Source: ONNX Pad-25.
+    """
+    cut = [[minimum(n, 0) for n in numbers] for numbers in (begin, end)]
+    put = [[maximum(n, 0) for n in numbers] for numbers in (begin, end)]
+    first = [-n for n in cut[0]]
+    count = [maximum(n + a + b, 0) for n, a, b in zip(sizes(x), *cut, strict=True)]
+    if mode == "constant":
+        return crop_and_pad(x, first, count, put[0], put[1], value)
+    if mode not in _SOURCES:
+        raise OperatorError(f"Padding has the mode {mode!r}; accepted are constant, {', '.join(_SOURCES)}.")
+    x = crop_and_pad(x, first, count, [0] * len(count), [0] * len(count))
+    if mode == "reflect" and _is_mirrored(x, put):
+        return tf.pad(x, tf.transpose([vector(numbers) for numbers in put]), "REFLECT")
+    for axis, (before, behind) in enumerate(zip(*put, strict=True)):
+        if not (_is_zero(before) and _is_zero(behind)):
+            own = count[axis]
+            places = length(own + before + behind) - tf.cast(before, tf.int64)
+            x = tf.gather(x, _SOURCES[mode](places, tf.cast(own, tf.int64)), axis=axis)
+    return x
+
+
+def crop_and_pad(
+    x: tf.Tensor,
+    first: Sequence[Size],
+    count: Sequence[Size],
+    before: Sequence[Size],
+    behind: Sequence[Size],
+    value: tf.Tensor | None = None,
+) -> tf.Tensor:
+    """Return a part of x with one value around it.
+
+    Args:
+        x: The tensor.
+        first: First element of the part, an entry an axis.
+        count: Size of the part.
+        before: Number of values that are put before it.
+        behind: Number of values that are put behind it.
+        value: The value, zero by default.
+    """
+    whole = all(_is_zero(f) and c is n for f, c, n in zip(first, count, x.shape.as_list(), strict=True))
+    if not whole and x.shape.rank:
+        x = tf.slice(x, vector(first), vector(count))
+    if all(_is_zero(n) for n in (*before, *behind)):
+        return tf.identity(x)
+    filling = tf.zeros([], x.dtype) if value is None else tf.reshape(tf.cast(value, x.dtype), [])
+    return tf.pad(x, tf.transpose([vector(before), vector(behind)]), constant_values=filling)
+
+
+def _edge(places: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+    return tf.clip_by_value(places, tf.constant(0, tf.int64), count - 1)
+
+
+def _wrap(places: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+    return tf.math.floormod(places, count)
+
+
+def _reflect(places: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+    period = tf.maximum(2 * (count - 1), 1)
+    places = tf.math.floormod(places, period)
+    return tf.minimum(places, period - places) * tf.cast(count > 1, tf.int64)
+
+
+#: From which element comes what stands at a place, the own elements having the places from 0 on.
+_SOURCES = {"reflect": _reflect, "edge": _edge, "wrap": _wrap}
+
+
+def _is_mirrored(x: tf.Tensor, put: Sequence[Sequence[Size]]) -> bool:
+    """Return whether TensorFlow's kernel can reflect: every axis once at most."""
+    return all(
+        isinstance(n, int) and (n == 0 or (own is not None and n < own))
+        for numbers in put
+        for n, own in zip(numbers, x.shape.as_list(), strict=True)
+    )
+
+
+def _is_zero(n: Size) -> bool:
+    return isinstance(n, int) and n == 0
