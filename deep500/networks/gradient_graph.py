@@ -14,17 +14,15 @@ import onnx.helper
 import onnx.numpy_helper
 import onnx.shape_inference
 
-from deep500.core.errors import InvalidInputError, InvalidNetworkError, UnsupportedOperatorError, near_miss
-from deep500.core.requirement import Requirement
+from deep500.core.errors import InvalidInputError, InvalidNetworkError, near_miss
+from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.core.texts import message_of
+from deep500.networks.graph_differentiation import REQUIREMENT, differentiated
 from deep500.networks.network import Network
 from deep500.networks.program import Program
 from deep500.networks.program_model import program_model
 
-__all__ = ["REQUIREMENT", "gradient_model", "gradient_network"]
-
-#: The library that differentiates.
-REQUIREMENT = Requirement(module="onnx_ad", extra="onnxruntime", distributions=("onnx-ad",))
+__all__ = ["gradient_model", "gradient_network"]
 
 
 def gradient_network(
@@ -84,9 +82,6 @@ def gradient_model(
         UnsupportedOperatorError: There is no rule for an operator between a parameter and the loss.
     """
     REQUIREMENT.require("The gradient of a network as a graph")
-    import onnx_ad
-    from onnx_ad._build import UnsupportedOperator
-
     constants = dict(zip(program.constants, network.fetch_tensors(list(program.constants))))
     model = program_model(network, program, stored=constants, shapes=shapes)
     _separate_training(model)
@@ -94,29 +89,27 @@ def gradient_model(
     reached = _reached(model, program.parameters, loss)
     if not reached:
         return model
-    try:
-        derived = onnx_ad.reverse(model, inputs=reached, outputs=[loss], layout="onnx")
-    except UnsupportedOperator as error:
-        raise UnsupportedOperatorError(
-            f"Network {network.name!r} cannot be differentiated as a graph: {message_of(error)}."
-        ) from error
-    except Exception as error:
-        # The package reports what it does not expect by exceptions of unrelated types.
-        raise InvalidNetworkError(
-            f"Network {network.name!r} cannot be differentiated as a graph: {type(error).__name__}: {message_of(error)}"
-        ) from error
-    return _plain_gradients(derived, model, reached, loss)
+    derived, _ = differentiated(model, reached, loss, f"Network {network.name!r}")
+    return derived
 
 
 def _static_shapes(program: Program, given: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
     shapes = {}
     for name, descriptor in zip(program.inputs, program.input_types):
-        shape = given.get(name, getattr(descriptor, "shape", None))
+        if not isinstance(descriptor, TensorDescriptor):
+            raise InvalidInputError(
+                f"Input {name!r} is a {descriptor}; accepted are networks whose inputs are tensors."
+            )
+        shape = given.get(name, descriptor.shape)
         if shape is None or not all(isinstance(size, int) for size in shape):
             raise InvalidInputError(
                 f"The shape of input {name!r} ({descriptor}) is not known. Give it: shapes={{{name!r}: (1, 8)}}."
             )
         shapes[name] = tuple(int(size) for size in shape)
+        if not descriptor.accepts_shape(shapes[name]):
+            raise InvalidInputError(
+                f"The shape of input {name!r} was given as {shapes[name]}; accepted is {descriptor}."
+            )
     return shapes
 
 
@@ -148,31 +141,6 @@ def _captured(node: onnx.NodeProto) -> list[str]:
     inner = [child for graph in graphs for child in graph.node]
     names = [name for child in inner for name in (*child.input, *_captured(child))]
     return [*names, *(value.name for graph in graphs for value in graph.output)]
-
-
-def _plain_gradients(
-    derived: onnx.ModelProto, model: onnx.ModelProto, reached: Sequence[str], loss: str
-) -> onnx.ModelProto:
-    """Replace the seed by one, and the further dimension that gradients have for several seeds by none."""
-    graph = derived.graph
-    known = {value.name for value in model.graph.input}
-    (seed,) = (value for value in graph.input if value.name not in known)
-    kept = [value for value in graph.input if value.name in known]
-    gradients = {value.name: value for value in graph.output[len(model.graph.output) :]}
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(seed.type.tensor_type.elem_type)
-    graph.initializer.append(onnx.numpy_helper.from_array(np.ones(1, dtype), seed.name))
-    axis = f"{seed.name}.axis"
-    graph.initializer.append(onnx.numpy_helper.from_array(np.array([-1]), axis))
-    del graph.input[:]
-    graph.input.extend(kept)
-    del graph.output[len(model.graph.output) :]
-    names = list(gradients)
-    types = {value.name: value.type for value in kept}
-    for parameter, name in zip(reached, names, strict=True):
-        result = f"{parameter}.grad"
-        graph.node.append(onnx.helper.make_node("Squeeze", [name, axis], [result]))
-        graph.output.append(onnx.ValueInfoProto(name=result, type=types[parameter]))
-    return derived
 
 
 def _separate_training(model: onnx.ModelProto) -> None:

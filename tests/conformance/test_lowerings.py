@@ -16,7 +16,8 @@ from deep500.core.registry import Registry
 from deep500.frameworks import FRAMEWORKS
 from deep500.networks import Network
 from deep500.networks.normalise.model import OPSET_VERSION
-from tests.conformance.operator_cases import CASES, Case
+from tests.conformance.library_cases import CASES
+from tests.conformance.operator_cases import Case
 
 LIBRARY = Registry("operator", "deep500.operators.library")
 

@@ -17,7 +17,8 @@ from deep500.core.errors import OperatorError
 from deep500.core.registry import Registry
 from deep500.operators.operator import Operator
 from deep500.operators.validation import test_op_gradient
-from tests.conformance.operator_cases import CASES, Case
+from tests.conformance.library_cases import CASES
+from tests.conformance.operator_cases import Case
 
 LIBRARY = Registry("operator", "deep500.operators.library")
 NAMES = LIBRARY.names()
@@ -31,8 +32,8 @@ each_operator = pytest.mark.parametrize("name", NAMES)
 def draw_case(data: st.DataObject, name: str) -> Case:
     if name not in CASES:
         pytest.fail(
-            f"The operator deep500/operators/library/{name}.py has no sample case. Add an entry {name!r} to CASES in "
-            f"tests/conformance/operator_cases.py: a strategy that draws attributes and inputs."
+            f"The operator deep500/operators/library/{name}.py has no sample case. Add a strategy that draws attributes "
+            f"and inputs to its family's file in tests/conformance/onnx_gradients."
         )
     return data.draw(CASES[name])
 
@@ -66,7 +67,7 @@ def random_gradients(outputs: tuple[np.ndarray, ...], dtype: Any, skip: tuple[in
 def test_every_operator_has_a_sample_case() -> None:
     missing = sorted(set(NAMES) - set(CASES))
 
-    assert not missing, f"operators without a sample case in tests/conformance/operator_cases.py: {missing}"
+    assert not missing, f"operators without a sample case in tests/conformance/onnx_gradients: {missing}"
     assert not set(CASES) - set(NAMES)
 
 
@@ -74,7 +75,7 @@ def test_every_operator_has_a_sample_case() -> None:
 def test_name_is_that_of_the_onnx_operator(name: str) -> None:
     operator = LIBRARY.get(name)
 
-    assert operator.__name__ == "".join(part.capitalize() for part in name.split("_"))
+    assert operator.__name__.lower() == name.replace("_", "")
     assert onnx.defs.get_schema(operator.__name__).domain == ""
     assert f"version {onnx.defs.get_schema(operator.__name__).since_version}" in operator.__doc__
 

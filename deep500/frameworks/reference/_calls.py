@@ -23,6 +23,11 @@ class _Call:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
+    @property
+    def kept(self) -> str:
+        """Under which name all outputs are kept for the backward, which may need those that the node does not name."""
+        return f"\0outputs of {next(name for name in self.outputs if name)}"
+
 
 class Calls:
     """The calls of a network, a branch or the body of a loop.
@@ -60,7 +65,7 @@ class Calls:
         Returns:
             The same dictionary, with every computed value added.
         """
-        for call in self._calls:
+        for call, is_reached in zip(self._calls, self._differentiated, strict=True):
             arguments = [values[name] if name else None for name in call.inputs]
             try:
                 results = call.operator.forward(arguments)
@@ -71,6 +76,8 @@ class Calls:
                     f"{call.node.label} has {len(call.outputs)} outputs; NumPy's operator gives {len(results)}."
                 )
             values.update((name, result) for name, result in zip(call.outputs, results) if name)
+            if is_reached:
+                values[call.kept] = results
         return values
 
     def differentiate(self, values: Mapping[str, Any], gradients: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +97,7 @@ class Calls:
 
     def _differentiate(self, call: _Call, values: Mapping[str, Any], gradients: dict[str, Any]) -> None:
         arguments = [values[name] if name else None for name in call.inputs]
-        outputs = [values[name] if name else None for name in call.outputs]
+        outputs = values[call.kept]
         by_output = [gradients.get(name) if name else None for name in call.outputs]
         by_input = call.operator.backward(by_output, arguments, outputs)
         for name, gradient in zip(call.inputs, by_input):

@@ -126,7 +126,7 @@ def needed_value(node: OperatorNode, tensor: Any, what: str) -> NDArray[Any]:
 
 
 def _evaluated(tensor: tf.Tensor, assume: bool) -> NDArray[Any] | None:
-    """Return the value of a tensor that depends on constants, perhaps on inputs that may be assumed, and nothing else."""
+    """Return the value of a tensor that depends on constants, and on inputs if they may be assumed, alone."""
     leaves = _leaves(tensor)
     if leaves is None:
         return None

@@ -177,17 +177,33 @@ def _reduction(node: OperatorNode, given: Sequence[Layout]) -> NodePlan | None:
     return NodePlan(renamed, (Layout.CHANNELS_LAST, *(Layout.ONNX,) * (len(node.inputs) - 1)), (output,))
 
 
+#: Operators of one tensor, element by element; what else they are given is scalars, or only told the type of.
+_UNARY = """
+    Abs Acos Acosh Asin Asinh Atan Atanh BitCast BitwiseNot Cast CastLike Ceil Celu Clip Cos Cosh Elu
+    Erf Exp Floor Gelu HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Log Mish Neg Not
+    Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan Tanh
+    ThresholdedRelu
+"""
+
+#: Operators of several tensors that broadcast, element by element.
+_POINTWISE = """
+    Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less LessOrEqual
+    Max Mean Min Mod Mul Or PRelu Pow Sub Sum SwiGLU Where Xor
+"""
+
+_REDUCTIONS = """
+    ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum
+    ReduceSumSquare
+"""
+
 _RULES: dict[str, _Rule] = {
     "Conv": _convolution,
     "SoftmaxCrossEntropyLoss": _cross_entropy,
     **dict.fromkeys(
         ("AveragePool", "BatchNormalization", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"), _channels_last
     ),
-    **dict.fromkeys(
-        ("Abs", "Cast", "Clip", "Exp", "Identity", "LeakyRelu", "Log", "Neg", "Relu", "Sigmoid", "Sqrt", "Tanh"),
-        _first_followed,
-    ),
-    **dict.fromkeys(("Add", "Div", "Mul", "Pow", "Sub"), _broadcasting),
-    **dict.fromkeys(("Concat", "LogSoftmax", "Softmax"), _along_axis),
-    **dict.fromkeys(("ReduceMean", "ReduceSum"), _reduction),
+    **dict.fromkeys(_UNARY.split(), _first_followed),
+    **dict.fromkeys(_POINTWISE.split(), _broadcasting),
+    **dict.fromkeys(("Concat", "Hardmax", "LogSoftmax", "Softmax"), _along_axis),
+    **dict.fromkeys(_REDUCTIONS.split(), _reduction),
 }

@@ -83,7 +83,7 @@ class Dropout(Operator):
 
     def _mask(self, shape: tuple[int, ...], ratio: float) -> Array:
         seed = None if self.seed is None else self.seed % 2**32
-        return np.random.RandomState(seed).uniform(0, 1, shape) >= ratio
+        return np.asarray(np.random.RandomState(seed).uniform(0, 1, shape) >= ratio)
 
     def _read(self, inputs: Sequence[OptionalArray]) -> tuple[Array, float]:
         """Check the inputs; return the data, and the ratio, 0 where nothing is dropped."""

@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 from hypothesis import strategies as st
 
+from tests.conformance.layer_cases import LAYER_CASES
 from tests.conformance.operator_cases import CASES, Case
 
 Array = np.ndarray
@@ -93,7 +94,13 @@ def _with_stored(case: GradientCase, is_stored: bool) -> GradientCase:
 
 
 def from_library(operator: str, file: str, **changes: Any) -> st.SearchStrategy[GradientCase]:
-    """Return the samples of an operator of the NumPy library (``operator_cases.py``) as a strategy."""
+    """Return the samples of an operator of the NumPy library as a strategy.
+
+    Args:
+        operator: The operator.
+        file: Its entry in ``operator_cases.py`` or ``layer_cases.py``.
+        **changes: Fields of the cases that are not those of the samples.
+    """
 
     def converted(case: Case) -> GradientCase:
         by = [i for i, x in enumerate(case.inputs) if x is not None and x.dtype == np.float64]
@@ -104,7 +111,7 @@ def from_library(operator: str, file: str, **changes: Any) -> st.SearchStrategy[
         }
         return GradientCase(operator, case.inputs, case.attributes, **(known | changes))
 
-    return CASES[file].map(converted)
+    return (CASES | LAYER_CASES)[file].map(converted)
 
 
 @functools.cache

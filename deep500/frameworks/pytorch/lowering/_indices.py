@@ -11,7 +11,7 @@ import torch
 from deep500.frameworks.pytorch._recording import recorded, recorded_view
 from deep500.frameworks.pytorch._sizes import as_integers
 from deep500.frameworks.pytorch.lowering._integers import narrowed, unordered, wider
-from deep500.frameworks.pytorch.lowering._plain import moving, widened
+from deep500.frameworks.pytorch.lowering._plain import moving, taken, widened
 
 __all__ = [
     "compress",
@@ -49,7 +49,7 @@ def gather(x: torch.Tensor, index: torch.Tensor, axis: int) -> torch.Tensor:
     """Return the entries of an axis that indices of any shape name; the axis becomes theirs."""
     axis = axis % x.dim()
     index = _from_start(index, x.shape[axis])
-    found = x.index_select(axis, index.reshape(-1))
+    found = taken(x, index.reshape(-1), axis)
     return found if index.dim() == 1 else found.reshape([*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]])
 
 
@@ -74,7 +74,7 @@ def gather_nd(x: torch.Tensor, index: torch.Tensor, batch_axes: int) -> torch.Te
     places = _row_numbers(rows, named)
     offset = torch.arange(count, device=x.device).unsqueeze(1) * math.prod(named)
     table = x.reshape(count * math.prod(named), *rest)
-    return table.index_select(0, (places + offset).reshape(-1)).reshape([*index.shape[:-1], *rest])
+    return taken(table, (places + offset).reshape(-1), 0).reshape([*index.shape[:-1], *rest])
 
 
 def _row_numbers(rows: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
@@ -185,7 +185,7 @@ def one_hot(index: torch.Tensor, depth: Any, values: torch.Tensor, axis: int) ->
 def compress(x: torch.Tensor, condition: torch.Tensor, axis: int | None) -> torch.Tensor:
     """Return the entries of an axis for which a condition holds; without an axis, of the flattened tensor."""
     places = torch.nonzero(condition).reshape(-1)
-    return x.reshape(-1).index_select(0, places) if axis is None else x.index_select(axis, places)
+    return taken(x.reshape(-1), places, 0) if axis is None else taken(x, places, axis)
 
 
 @recorded
@@ -202,4 +202,4 @@ def unique(x: torch.Tensor, axis: int | None, is_sorted: bool) -> tuple[torch.Te
         first, counts = first[order], counts[order]
         inverse = torch.empty_like(order).scatter(0, order, torch.arange(number, device=x.device))[inverse]
     source = x.reshape(-1) if axis is None else x
-    return source.index_select(0 if axis is None else axis, first), first, inverse, counts
+    return taken(source, first, axis or 0), first, inverse, counts

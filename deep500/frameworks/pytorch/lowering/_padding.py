@@ -10,7 +10,7 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 
 from deep500.frameworks.pytorch._recording import recorded
 from deep500.frameworks.pytorch._sizes import as_integers
-from deep500.frameworks.pytorch.lowering._plain import moving
+from deep500.frameworks.pytorch.lowering._plain import moving, taken
 from deep500.networks.window import Window
 
 __all__ = [
@@ -96,7 +96,7 @@ def pad_by_position(x: torch.Tensor, widths: Any, axes: Any, mode: str) -> torch
         place = 2 * (x.dim() - 1 - axis)
         begin, end = pairs[place : place + 2]
         if begin or end:
-            x = x.index_select(axis, _positions(x.shape[axis], begin, end, mode, x.device))
+            x = taken(x, _positions(x.shape[axis], begin, end, mode, x.device), axis)
     return x
 
 

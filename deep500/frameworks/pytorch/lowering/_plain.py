@@ -10,7 +10,7 @@ import torch
 
 from deep500.frameworks.pytorch.lowering._integers import ordered
 
-__all__ = ["device_of", "moving", "widened"]
+__all__ = ["device_of", "moving", "taken", "widened"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -41,6 +41,12 @@ def moving(function: _Function) -> _Function:
         return type(result)(part.view(dtype) for part in result)
 
     return call  # type: ignore[return-value]
+
+
+@moving
+def taken(x: torch.Tensor, index: torch.Tensor, axis: int) -> torch.Tensor:
+    """Return the entries of an axis that a vector of indices names."""
+    return x.index_select(axis, index)
 
 
 def widened(x: torch.Tensor) -> torch.Tensor:

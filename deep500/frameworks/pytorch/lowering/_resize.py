@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 
 from deep500.core.errors import InvalidNetworkError
+from deep500.frameworks.pytorch.lowering._plain import taken
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = ["Resampling", "Resize", "Settings"]
@@ -101,7 +102,7 @@ class Resampling(torch.nn.Module):
         """Resize the axis."""
         behind = [1] * (x.dim() - self.axis - 1)
         if self.weight is None:
-            y = x.index_select(self.axis, self.index[:, 0])
+            y = taken(x, self.index[:, 0], self.axis)
         elif self.index.shape[1] <= _MOST_TERMS:
             weight = self.weight.to(x.dtype)
             terms = [

@@ -109,7 +109,12 @@ def slice_axes(x: torch.Tensor, starts: Any, ends: Any, axes: Any, steps: Any) -
         parts[axis] = slice(taken[-1], taken[0] + 1, -step) if taken else slice(0, 0)
         flipped.append(axis)
     part = x[tuple(parts)]
-    return part.flip(flipped) if flipped else part
+    return _flipped(part, flipped) if flipped else part
+
+
+@moving
+def _flipped(x: torch.Tensor, axes: list[int]) -> torch.Tensor:
+    return x.flip(axes)
 
 
 @recorded_view

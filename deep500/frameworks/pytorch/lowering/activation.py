@@ -134,7 +134,8 @@ def hard_sigmoid(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
 
     Source: ONNX HardSigmoid-22.
     """
-    alpha, beta = node.attributes.get("alpha", 0.2), node.attributes.get("beta", 0.5)
+    alpha = node.attributes.get("alpha", 0.20000000298023224)  # 0.2 as a float of 32 bits, as ONNX holds it
+    beta = node.attributes.get("beta", 0.5)
     return torch.clamp(x * alpha + beta, 0.0, 1.0)
 
 

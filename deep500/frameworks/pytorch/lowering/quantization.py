@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from deep500.core.errors import UnsupportedOperatorError
 from deep500.frameworks.pytorch._dtypes import dtype_name, torch_dtype
 from deep500.frameworks.pytorch._recording import recorded, spread
 from deep500.frameworks.pytorch.lowering import _quantizing as quantizing
 from deep500.frameworks.pytorch.lowering import lowerings
 from deep500.frameworks.pytorch.lowering._casting import values
-from deep500.frameworks.pytorch.lowering._convolutions import CONVOLUTIONS
 from deep500.frameworks.pytorch.lowering._kinds import input_type, onnx_type, output_type
-from deep500.frameworks.pytorch.lowering._padding import pad_window
+from deep500.frameworks.pytorch.lowering.convolution import conv
 from deep500.networks.operator_node import OperatorNode
-from deep500.networks.window import Window, read_window
 
 __all__: list[str] = []
 
@@ -162,17 +160,6 @@ def q_linear_matmul(node: OperatorNode, *tensors: torch.Tensor) -> torch.Tensor:
     return _quantized_product(list(tensors), types, types[7] or output_type(node) or "uint8")
 
 
-def _window(node: OperatorNode, weight: int) -> Window:
-    kind = node.input_types[weight]
-    shape = None if kind is None or kind.shape is None else [int(k or 0) for k in kind.shape[2:]]
-    window = read_window(node, shape)
-    if window.rank not in CONVOLUTIONS:
-        raise UnsupportedOperatorError(
-            f"PyTorch has no convolution over {window.rank} spatial dimensions ({node.label})."
-        )
-    return window
-
-
 @recorded
 def _centred(x: torch.Tensor, zero_point: torch.Tensor | None, by_channel: bool) -> torch.Tensor:
     """Return ``x - zero_point`` as float64; of weights, the zero point may be one an output channel."""
@@ -190,13 +177,11 @@ def _by_channel(parameter: torch.Tensor, axis: int, rank: int) -> torch.Tensor:
     return parameter.reshape([-1 if index == axis else 1 for index in range(rank)])
 
 
-def _convolved(node: OperatorNode, window: Window, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    padding = window.pads_begin
-    if not window.is_symmetric:
-        x = pad_window(x, window, 0.0)
-        padding = (0,) * window.rank
-    group = node.attributes.get("group", 1)
-    return CONVOLUTIONS[window.rank](x, w, None, window.strides, padding, window.dilations, group)
+def _convolved(node: OperatorNode, weight: int, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Convolve what is float64 now as the node asks; ``weight`` is the input that was its weights."""
+    chosen = {"inputs": node.inputs, "input_types": node.input_types}
+    plain = {name: (values[0], values[weight]) for name, values in chosen.items()}
+    return conv(dataclasses.replace(node, op_type="Conv", constants={}, **plain), x, w)
 
 
 @lowerings.register("ConvInteger", since=10)
@@ -207,7 +192,7 @@ def conv_integer(
 
     Source: ONNX ConvInteger-10.
     """
-    product = _convolved(node, _window(node, 1), _centred(x, zero_x, False), _centred(w, zero_w, True))
+    product = _convolved(node, 1, _centred(x, zero_x, False), _centred(w, zero_w, True))
     return product.to(torch.int64).to(torch.int32)
 
 
@@ -234,5 +219,5 @@ def q_linear_conv(node: OperatorNode, *tensors: torch.Tensor) -> torch.Tensor:
     Source: ONNX QLinearConv-10.
     """
     x, scale_x, zero_x, w, scale_w, zero_w, scale_y, zero_y, *rest = tensors
-    product = _convolved(node, _window(node, 3), _centred(x, zero_x, False), _centred(w, zero_w, True))
+    product = _convolved(node, 3, _centred(x, zero_x, False), _centred(w, zero_w, True))
     return _requantized(product, rest[0] if rest else None, (scale_x, scale_w, scale_y), zero_y)

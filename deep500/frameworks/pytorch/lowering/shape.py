@@ -68,7 +68,10 @@ def reshape(node: OperatorNode, x: torch.Tensor, shape: torch.Tensor) -> torch.T
     """
     sizes = integers_of(node, 1, shape)
     keep = not node.attributes.get("allowzero", 0)
-    if not isinstance(sizes, tuple) or (0 in sizes and -1 in sizes):
+    if not isinstance(sizes, tuple):
+        return shapes.reshape(x, sizes, keep)
+    numbers = [size for size in sizes if isinstance(size, int)]
+    if 0 in numbers and -1 in numbers:
         return shapes.reshape(x, sizes, keep)
     kept = [x.size(axis) if isinstance(size, int) and size == 0 and keep else size for axis, size in enumerate(sizes)]
     return torch.reshape(x, tuple(kept))

@@ -46,7 +46,7 @@ def _transformed(x: torch.Tensor, length: Any, axis: Any, is_inverse: bool, is_o
         return samples.unsqueeze(-1).to(x.dtype)
     count = x.shape[place] if count is None else count
     spectrum = torch.fft.ifft(signal, count, place) if is_inverse else _spectrum(signal, count, place, is_onesided)
-    return torch.view_as_real(spectrum).to(x.dtype)
+    return torch.view_as_real(spectrum.resolve_conj()).to(x.dtype)
 
 
 @lowerings.register("DFT", since=20)

@@ -51,7 +51,8 @@ def deform_conv(
     moved = tf.reshape(tf.cast(offset, wide), vector([batch * groups, elements, spatial, windows]))
     places = moved + tf.cast(_places(node, kernel, outputs), wide)
     # [N * offset groups, pixels, channels of a group]
-    channels = x.shape[1] // groups
+    group = node.attributes.get("group", 1)
+    channels = w.shape[1] * group // groups
     lengths = [size(x, axis) for axis in range(2, spatial + 2)]
     pixels = tf.reshape(tf.cast(x, wide), vector([batch * groups, channels, product(lengths)]))
     read = _interpolated(tf.transpose(pixels, [0, 2, 1]), places, lengths)
@@ -59,9 +60,8 @@ def deform_conv(
         read = read * tf.reshape(tf.cast(mask, wide), vector([batch * groups, elements, windows, 1]))
     # [N, offset groups, elements, windows, channels of a group] to [N, windows, channels, elements]
     read = tf.reshape(read, vector([batch, groups, elements, windows, channels]))
-    group = node.attributes.get("group", 1)
     columns = tf.reshape(
-        tf.transpose(read, [0, 3, 1, 4, 2]), vector([batch, windows, group, x.shape[1] // group * elements])
+        tf.transpose(read, [0, 3, 1, 4, 2]), vector([batch, windows, group, w.shape[1] * elements])
     )
     weight = tf.reshape(tf.cast(w, wide), [group, w.shape[0] // group, w.shape[1] * elements])
     y = tf.einsum("nogi,gmi->ngmo", columns, weight)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from deep500.core.errors import OperatorError
@@ -89,9 +90,9 @@ def sort_keys(x: tf.Tensor) -> tf.Tensor:
         return x
     x = tf.cast(x, tf.float32) if x.dtype.size < 4 else x
     integer = tf.int32 if x.dtype.size == 4 else tf.int64
-    nan = tf.constant(float("nan"), x.dtype)
-    # A positive zero is added to make the negative one positive; abs takes the sign of NaN.
-    bits = tf.bitcast(tf.where(tf.math.is_nan(x), tf.abs(nan), x + 0), integer)
+    # One zero, and one NaN, which is positive.
+    single = tf.where(x == 0, tf.zeros([], x.dtype), x)
+    bits = tf.bitcast(tf.where(tf.math.is_nan(x), tf.constant(np.nan, x.dtype), single), integer)
     return tf.where(bits < 0, tf.bitwise.bitwise_xor(bits, tf.constant(integer.max, integer)), bits)
 
 

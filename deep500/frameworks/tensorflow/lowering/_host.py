@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from deep500.core.errors import UnsupportedOperatorError
 from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.frameworks.tensorflow._dtypes import held_array, held_dtype, released_array, to_array
 from deep500.networks.host_operator import NodeEvaluator
@@ -17,16 +18,19 @@ from deep500.networks.operator_node import OperatorNode
 __all__ = ["call_on_host", "on_host"]
 
 
-def on_host(node: OperatorNode, *values: tf.Tensor | None) -> tuple[tf.Tensor, ...]:
+def on_host(
+    node: OperatorNode, *values: tf.Tensor | None, fallback: Sequence[TensorDescriptor] = ()
+) -> tuple[tf.Tensor, ...]:
     """Run a node on the host; its outputs are not differentiable.
 
     Args:
-        node: The node; its outputs are tensors whose element types are known.
+        node: The node; its outputs are tensors.
         *values: Its inputs.
+        fallback: What its outputs are like where the network does not know.
     """
     evaluate = NodeEvaluator(node)
     given = [index for index, value in enumerate(values) if value is not None]
-    declared = [node.input_types[index].dtype if node.input_types[index] else "" for index in given]  # type: ignore[union-attr]
+    declared = [kind.dtype if kind is not None else "" for kind in (node.input_types[index] for index in given)]
 
     def run(*arrays: NDArray[Any]) -> list[NDArray[Any]]:
         inputs: list[Any] = [None] * len(values)
@@ -34,8 +38,17 @@ def on_host(node: OperatorNode, *values: tf.Tensor | None) -> tuple[tf.Tensor, .
             inputs[index] = released_array(array, dtype)
         return list(evaluate(inputs))
 
-    kinds = [kind or TensorDescriptor("float32") for kind in node.output_types]
+    kinds = [kind or _at(fallback, index, node) for index, kind in enumerate(node.output_types)]
     return call_on_host(run, [values[index] for index in given], kinds)
+
+
+def _at(kinds: Sequence[TensorDescriptor], index: int, node: OperatorNode) -> TensorDescriptor:
+    if index < len(kinds):
+        return kinds[index]
+    raise UnsupportedOperatorError(
+        f"The element type of output {node.outputs[index]!r} of {node.label} is not known; TensorFlow needs it. "
+        f"Declare it in the network."
+    )
 
 
 def call_on_host(run: Any, tensors: Sequence[Any], kinds: Sequence[TensorDescriptor]) -> tuple[tf.Tensor, ...]:

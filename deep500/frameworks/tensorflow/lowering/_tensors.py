@@ -25,7 +25,7 @@ def unfused(x: tf.Tensor) -> tf.Tensor:
     return tf.ensure_shape(x, x.shape)
 
 
-@tf.custom_gradient
+@tf.custom_gradient  # type: ignore[untyped-decorator]
 def with_gradient_of(value: tf.Tensor, differentiable: tf.Tensor) -> Any:
     """Return a value that has the gradient of another tensor of its shape.
 

@@ -31,6 +31,7 @@ from deep500.frameworks.tensorflow.lowering._parameters import (
     static,
     vector,
 )
+from deep500.frameworks.tensorflow.lowering._tensors import is_empty
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = [
@@ -109,8 +110,9 @@ def scatter_nd(node: OperatorNode, x: tf.Tensor, indices: tf.Tensor, updates: tf
 
     Source: ONNX ScatterND-18.
     """
-    own = sizes(x)
-    depth = indices.shape[-1]
+    if is_empty(x):
+        return tf.identity(x)
+    own, depth = sizes(x), indices.shape[-1]
     if depth is None:
         raise OperatorError(f"{node.label} was given indices of shape {indices.shape}; accepted is a known last size.")
     rows = tf.reshape(row_positions(indices, own[:depth]), [-1])
@@ -155,21 +157,26 @@ def top_k(node: OperatorNode, x: tf.Tensor, k: tf.Tensor) -> tuple[tf.Tensor, tf
     moved = to_last(x, axis)
     count = tf.cast(scalar(k), tf.int32)
     if node.attributes.get("largest", 1):
-        values, indices = tf.math.top_k(moved, count, index_type=tf.int64)
+        values, indices = tf.math.top_k(moved, count)
     elif x.dtype.is_integer:
         # Inverting all bits reverses the order of signed and of unsigned integers, without overflow.
-        values, indices = tf.math.top_k(tf.bitwise.invert(moved), count, index_type=tf.int64)
+        values, indices = tf.math.top_k(tf.bitwise.invert(moved), count)
         values = tf.bitwise.invert(values)
     else:
-        values, indices = tf.math.top_k(-moved, count, index_type=tf.int64)
+        values, indices = tf.math.top_k(-moved, count)
         values = -values
+    # TensorFlow's gradient of top_k knows indices of 32 bits only.
+    indices = tf.cast(indices, tf.int64)
     return declared(node, from_last(values, axis)), declared(node, from_last(indices, axis), 1)
 
 
 @lowerings.register("NonZero", since=9)
 def nonzero(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     """Return the indices of the elements that are not zero, one row an axis. Source: ONNX NonZero-13."""
-    return tf.transpose(tf.where(x if x.dtype == tf.bool else x != tf.zeros([], x.dtype)))
+    holds = x if x.dtype == tf.bool else x != tf.zeros([], x.dtype)
+    if not x.shape.rank:
+        return tf.zeros(tf.stack([0, tf.cast(holds, tf.int32)]), tf.int64)
+    return tf.transpose(tf.where(holds))
 
 
 @lowerings.register("OneHot", since=9)

@@ -131,7 +131,7 @@ def cum_prod(node: OperatorNode, x: tf.Tensor, axis: tf.Tensor) -> tf.Tensor:
 def _cumulated(x: tf.Tensor, exclusive: bool, reverse: bool) -> tf.Tensor:
     """Return the products along the first axis, with a gradient that is right where an element is 0."""
 
-    @tf.custom_gradient
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
     def products(factors: tf.Tensor) -> Any:
         before = tf.math.cumprod(factors, 0, exclusive=True)
         y = before if exclusive else before * factors
