@@ -105,11 +105,10 @@ def _static_shapes(program: Program, given: Mapping[str, Sequence[int]]) -> dict
             raise InvalidInputError(
                 f"The shape of input {name!r} ({descriptor}) is not known. Give it: shapes={{{name!r}: (1, 8)}}."
             )
-        shapes[name] = tuple(int(size) for size in shape)
-        if not descriptor.accepts_shape(shapes[name]):
-            raise InvalidInputError(
-                f"The shape of input {name!r} was given as {shapes[name]}; accepted is {descriptor}."
-            )
+        sizes = tuple(size for size in shape if isinstance(size, int))
+        if not descriptor.accepts_shape(sizes):
+            raise InvalidInputError(f"The shape of input {name!r} was given as {sizes}; accepted is {descriptor}.")
+        shapes[name] = sizes
     return shapes
 
 

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
+import onnx_ir.passes.common as passes
 from numpy.typing import NDArray
 
 from deep500.core.errors import InvalidInputError, InvalidNetworkError, UnknownNameError, near_miss
@@ -96,7 +97,8 @@ class Network:
         """
         from deep500.networks.normalise.expand import expand_functions
 
-        return self._rewritten(expand_functions(self.model, is_kept))
+        model = expand_functions(self.model, is_kept)
+        return self if model is None else self.with_model(model)
 
     def folded(self) -> Network:
         """Return the network without what can be computed from constants alone; itself where there is none.
@@ -106,12 +108,29 @@ class Network:
         """
         from deep500.networks.normalise.fold import fold_constants
 
-        return self._rewritten(fold_constants(self.model))
+        model = fold_constants(self.model)
+        return self if model is None else self.with_model(model)
 
-    def _rewritten(self, model: ir.Model | None) -> Network:
-        """Return a network over another model with the same tensors and mode; itself where there is no other."""
-        if model is None:
-            return self
+    def detached(self) -> Network:
+        """Return a copy with the current values of its tensors, bound to no executor."""
+        return self.with_model(self.model.clone())
+
+    def without_losses(self) -> Network:
+        """Return a copy without the losses, and without the inputs that only they read."""
+        model = self.model.clone()
+        graph = model.graph
+        kept = [value for value in graph.outputs if not is_loss(value)]
+        graph.outputs[:] = kept
+        passes.RemoveUnusedNodesPass()(model)
+        used = {value for node in graph.all_nodes() for value in node.inputs} | set(kept)
+        graph.inputs[:] = [value for value in graph.inputs if value in used or value.name in graph.initializers]
+        for name, value in self.model.graph.initializers.items():
+            if name not in graph.initializers and initializer_role(value) is not TensorRole.CONSTANT:
+                raise InvalidNetworkError(f"Parameter {name!r} is part of a loss of network {self.name!r}.")
+        return self.with_model(model)
+
+    def with_model(self, model: ir.Model) -> Network:
+        """Return a network over another model, with this one's tensors, as far as the model has them, and mode."""
         network = Network(model)
         if not isinstance(self._store, InitializerStore):
             for name in self.model.graph.initializers:

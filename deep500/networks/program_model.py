@@ -15,7 +15,7 @@ from deep500.networks.network import Network
 from deep500.networks.operator_node import OperatorNode
 from deep500.networks.program import Program
 
-__all__ = ["program_model"]
+__all__ = ["node_protos", "program_model", "tensor_proto"]
 
 
 def program_model(
@@ -40,13 +40,13 @@ def program_model(
     graph = network.model.graph
     values = {value.name: value for value in (*graph.inputs, *graph.initializers.values())}
     initializers = [
-        _tensor(name, stored[name])
+        tensor_proto(name, stored[name])
         for name in (*program.parameters, *program.states, *program.constants)
         if name in stored
     ]
     fed = [_value_info(values[name], (shapes or {}).get(name)) for name in program.inputs]
     fed += [_value_info(values[name]) for name in (*program.parameters, *program.states) if name not in stored]
-    nodes = [proto for node in program.nodes for proto in _nodes(node)]
+    nodes = [proto for node in program.nodes for proto in node_protos(node)]
     types = {name: kind for node in program.nodes for name, kind in zip(node.outputs, node.output_types)}
     outputs = dict.fromkeys([*program.outputs, *program.state_updates.values()])
     infos = [_output_info(name, types.get(name), values, keeps_shape=shapes is None) for name in outputs]
@@ -58,7 +58,8 @@ def program_model(
     )
 
 
-def _tensor(name: str, value: NDArray[Any]) -> onnx.TensorProto:
+def tensor_proto(name: str, value: NDArray[Any]) -> onnx.TensorProto:
+    """Return an array as ONNX stores it; arrays of objects are texts."""
     if value.dtype.kind == "O":
         texts: Any = [text.encode() if isinstance(text, str) else text for text in value.ravel()]
         return onnx.helper.make_tensor(name, onnx.TensorProto.STRING, value.shape, texts)
@@ -92,7 +93,7 @@ def _output_info(
     return onnx.helper.make_tensor_value_info(name, dtype, kind.shape if keeps_shape else None)
 
 
-def _nodes(node: OperatorNode) -> Iterable[onnx.NodeProto]:
+def node_protos(node: OperatorNode) -> Iterable[onnx.NodeProto]:
     """Yield the node as ONNX writes it, in the mode that it is in, after the constants that this takes."""
     source = node.source
     assert source is not None

@@ -25,13 +25,18 @@ _STATE_INPUTS = {"BatchNormalization": (3, 4)}
 
 #: Inputs that say how an operator works, by operator type: nothing to train, whatever their element type.
 _SETTING_INPUTS = {
+    "Attention": (3,),
     "Clip": (1, 2),
+    "DequantizeLinear": (1, 2),
     "Dropout": (1, 2),
     "NegativeLogLikelihoodLoss": (2,),
     "OneHot": (1, 2),
     "Pad": (1, 2, 3),
+    "Pow": (1,),
+    "QuantizeLinear": (1, 2),
     "Range": (0, 1, 2),
     "Resize": (1, 2, 3),
+    "RotaryEmbedding": (1, 2),
     "SoftmaxCrossEntropyLoss": (2,),
     "Upsample": (1,),
 }

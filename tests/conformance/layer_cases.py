@@ -34,10 +34,13 @@ def conv_transpose(draw: Draw) -> Case:
     if kind.startswith(("SAME", "VALID")):
         attributes["auto_pad"] = kind
     if kind.startswith("shape"):
-        attributes["output_shape"] = [max(1, n + draw(st.integers(-2, 2))) for n in full]
+        # ONNX' shape inference gives up where an axis becomes shorter.
+        longer = [n + draw(st.integers(-2, 2)) for n in full]
+        attributes["output_shape"] = [max(n, size) for n, size in zip(longer, spatial, strict=True)]
         if kind == "shape_upper":
             attributes["auto_pad"] = "SAME_UPPER"
-    if draw(st.booleans()):
+    # With SAME, ONNX' shape inference adds the output padding to the size that the specification gives.
+    if not kind.startswith("SAME") and draw(st.booleans()):
         attributes["output_padding"] = [draw(st.integers(0, s - 1)) for s in strides]
     if draw(st.booleans()):
         attributes["kernel_shape"] = kernel
@@ -159,6 +162,29 @@ def instance_normalization(draw: Draw) -> Case:
     rng = draw(seeds)
     inputs = [spread(rng, shape), *(rng.uniform(0.5, 2.0, shape[1]) for _ in range(2))]
     return Case({"epsilon": draw(st.sampled_from([1e-5, 0.1]))}, inputs)
+
+
+@st.composite
+def layer_normalization(draw: Draw) -> Case:
+    shape = (*draw(st.lists(sizes, max_size=2)), 3)
+    axis = draw(st.integers(-len(shape), len(shape) - 1))
+    scaled = tuple(1 if draw(st.integers(0, 3)) == 0 else n for n in shape[axis:])
+    rng = draw(seeds)
+    inputs = [spread(rng, shape), positive(rng, scaled)]
+    if draw(st.booleans()):
+        inputs.append(spread(rng, scaled))
+    attributes = {"axis": axis, "epsilon": draw(st.sampled_from([1e-5, 0.1]))}
+    # onnx.reference gives the statistics in the input's dtype, whatever stash_type says.
+    return Case(attributes, inputs, skip_outputs=(1, 2), outputs=3, oracle=oracles.layer_normalization)
+
+
+@st.composite
+def affine_grid(draw: Draw) -> Case:
+    rng, batch, rank = draw(seeds), draw(sizes), draw(st.integers(2, 3))
+    size = np.array([batch, draw(sizes), *(draw(st.integers(2, 3)) for _ in range(rank))])
+    # onnx.reference computes in float32.
+    inputs = [rng.standard_normal((batch, rank, rank + 1)), size]
+    return Case({"align_corners": draw(flags)}, inputs, dtypes=(np.float32,))
 
 
 @st.composite
@@ -355,6 +381,7 @@ def stft(draw: Draw) -> Case:
 
 
 LAYER_CASES: dict[str, st.SearchStrategy[Case]] = {
+    "affine_grid": affine_grid(),
     "col2im": col2im(),
     "conv_transpose": conv_transpose(),
     "deform_conv": deform_conv(),
@@ -364,6 +391,7 @@ LAYER_CASES: dict[str, st.SearchStrategy[Case]] = {
     "grid_sample": grid_sample(),
     "gru": recurrent("GRU"),
     "instance_normalization": instance_normalization(),
+    "layer_normalization": layer_normalization(),
     "lp_normalization": lp_normalization(),
     "lp_pool": lp_pooling(),
     "lrn": lrn(),

@@ -147,6 +147,17 @@ def lp_normalization(attributes: dict[str, Any], x: Array) -> tuple[Array]:
     return (np.where(norm == 0, 0, x / np.where(norm == 0, 1, norm)).astype(x.dtype),)
 
 
+def layer_normalization(
+    attributes: dict[str, Any], x: Array, scale: Array, bias: Array | None = None
+) -> tuple[Array, ...]:
+    axes = tuple(range(attributes["axis"] % x.ndim, x.ndim))
+    wide = x.astype(np.float64)
+    mean = wide.mean(axis=axes, keepdims=True)
+    inverse = 1 / np.sqrt(wide.var(axis=axes, keepdims=True) + float(np.float32(attributes["epsilon"])))
+    y = (wide - mean) * inverse * scale + (0 if bias is None else bias)
+    return y.astype(x.dtype), mean.astype(np.float32), inverse.astype(np.float32)
+
+
 FUNCTIONS = {
     "Relu": lambda v, a, b: max(v, 0.0),
     "Tanh": lambda v, a, b: math.tanh(v),

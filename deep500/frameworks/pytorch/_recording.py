@@ -39,6 +39,7 @@ class ProgramTracer(fx.proxy.GraphAppendingTracer):
         modules: The modules by the name under which the graph calls them.
         tensors: Tensors that were computed while the graph was recorded, by the name under which it reads them.
         integers: What is known of tensors of integers, such as shapes, by the node that computes them.
+        values: The tensors of ``tensors``, by the node that reads them.
     """
 
     def __init__(self, graph: fx.Graph) -> None:
@@ -47,6 +48,7 @@ class ProgramTracer(fx.proxy.GraphAppendingTracer):
         self.modules: dict[str, torch.nn.Module] = {}
         self.tensors: dict[str, torch.Tensor] = {}
         self.integers: dict[fx.Node, Integers] = {}
+        self.values: dict[fx.Node, torch.Tensor] = {}
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
@@ -67,7 +69,9 @@ class ProgramTracer(fx.proxy.GraphAppendingTracer):
         """Return a proxy for a tensor whose value is known already."""
         name = f"known_{len(self.tensors)}"
         self.tensors[name] = tensor
-        return self.create_proxy("get_attr", name, (), {})
+        proxy = self.create_proxy("get_attr", name, (), {})
+        self.values[proxy.node] = tensor
+        return proxy
 
 
 def choose(index: Any, *values: Any) -> Any:

@@ -17,12 +17,23 @@ import torch
 from torch import fx
 
 from deep500.core.tensor_descriptor import STRING
+from deep500.frameworks.pytorch._arrays import to_array, to_tensor
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = ["Integers", "as_integers", "follow", "integers_of", "known_integers", "with_constants"]
 
 #: Longest tensor that is followed; shapes are short.
 _MOST = 64
+
+#: Operators that occur between constants and the parameters that say how to arrange something.
+_SHAPE_ARITHMETIC = frozenset(
+    {
+        "Abs", "Add", "And", "Cast", "Ceil", "Concat", "ConstantOfShape", "Div", "Equal", "Expand", "Floor", "Gather",
+        "Greater", "Identity", "Less", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Range", "ReduceMax",
+        "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "ScatterElements", "ScatterND", "Slice", "Split", "Squeeze",
+        "Sub", "Tile", "Transpose", "Unsqueeze", "Where",
+    }
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,17 +71,42 @@ def _known(node: OperatorNode, index: int, value: Any) -> Integers | None:
     return found
 
 
-def with_constants(node: OperatorNode, integers: Sequence[Integers | None]) -> OperatorNode:
-    """Return a node with those inputs among its constants whose elements turned out to be numbers."""
+def with_constants(node: OperatorNode, inputs: Sequence[Any], integers: Sequence[Integers | None]) -> OperatorNode:
+    """Return a node with those inputs among its constants whose elements turned out to be known."""
     found = {}
-    for index, known in enumerate(integers):
-        if known is None or not known.is_constant or index in node.constants or index >= len(node.input_types):
+    for index, (value, known) in enumerate(zip(inputs, integers)):
+        if index in node.constants or index >= len(node.input_types) or not isinstance(value, fx.Proxy):
             continue
-        kind = node.input_types[index]
-        dtype = np.dtype(np.int64) if kind is None else kind.numpy_dtype
-        values = np.array(known.values, np.int64).astype(dtype)
-        found[index] = values.reshape(() if known.is_scalar else (-1,))
+        tensor = getattr(value.tracer, "values", {}).get(value.node)
+        if tensor is not None and tensor.numel() <= _MOST:
+            found[index] = to_array(tensor)
+        elif known is not None and known.is_constant:
+            kind = node.input_types[index]
+            values = np.array(known.values, np.int64).astype(np.int64 if kind is None else kind.numpy_dtype)
+            found[index] = values.reshape(() if known.is_scalar else (-1,))
     return dataclasses.replace(node, constants={**node.constants, **found}) if found else node
+
+
+def constant_inputs(node: OperatorNode) -> list[torch.Tensor | None] | None:
+    """Return the inputs of a node as tensors if what it computes can be computed at once, ``None`` otherwise.
+
+    That is the arithmetic of shapes where all its numbers are known.
+    """
+    given = [index for index, name in enumerate(node.inputs) if name]
+    if node.domain or node.op_type not in _SHAPE_ARITHMETIC or not given:
+        return None
+    if not all(index in node.constants and node.constants[index].size <= _MOST for index in given):
+        return None
+    if any(node.constants[index].dtype.kind not in "biuf" for index in given):
+        return None
+    # What a constant of few elements makes large is left to the run.
+    if any(kind is None or not _is_small(kind.shape) for kind in node.output_types):
+        return None
+    return [to_tensor(node.constants[index]) if name else None for index, name in enumerate(node.inputs)]
+
+
+def _is_small(shape: Sequence[Any] | None) -> bool:
+    return shape is not None and all(isinstance(size, int) for size in shape) and _product(shape) <= _MOST
 
 
 def integers_of(node: OperatorNode, index: int, value: Any) -> Any:

@@ -117,6 +117,11 @@ class PyTorchExecutor(GraphExecutor):
         """Return the gradient by a parameter, ``None`` when the loss ignores it."""
         return self.stored.tensor(name).grad
 
+    def _taken(self, name: str, value: Any, descriptor: TensorDescriptor, sizes: dict[str, tuple[int, str]]) -> Any:
+        if isinstance(value, torch.Tensor) and value.dtype == HELD_AS.get(descriptor.dtype):
+            value = mark(value.detach(), descriptor.dtype)  # of which PyTorch has no tensors of its own
+        return super()._taken(name, value, descriptor, sizes)
+
     def to_native(self, value: Any, descriptor: TensorDescriptor) -> Any:
         """Return a value as a tensor on the device; NumPy arrays are shared with the processor, not copied."""
         if descriptor.dtype == STRING:

@@ -18,7 +18,7 @@ from torch import fx
 from deep500.core.errors import InvalidNetworkError
 from deep500.frameworks.pytorch._arrays import to_tensor
 from deep500.frameworks.pytorch._recording import ProgramTracer, recorded, returns_view
-from deep500.frameworks.pytorch._sizes import follow, known_integers, with_constants
+from deep500.frameworks.pytorch._sizes import constant_inputs, follow, known_integers, with_constants
 from deep500.frameworks.pytorch.lowering import lowerings
 from deep500.networks.operator_node import OperatorNode, Subprogram
 from deep500.networks.program import Program
@@ -169,8 +169,9 @@ def _lower(nodes: Sequence[OperatorNode], values: dict[str, Any], tracer: Progra
         lowering = lowerings.find(node)
         inputs = [values[name] if name else None for name in (*node.inputs, *node.captured)]
         integers = known_integers(node, inputs)
+        completed = with_constants(node, inputs, integers)
         with tracer.recording():
-            results = lowering(with_constants(node, integers), *inputs)
+            results = lowering(completed, *(constant_inputs(completed) or inputs))
         results = results if isinstance(results, tuple) else (results,)
         wanted = [name for name in node.outputs if name]
         if len(results) < len(wanted):

@@ -86,7 +86,9 @@ class ReductionOperator(Operator):
             return (None,) * len(fwd_inputs)
         kept = tuple(1 if i in axes else size for i, size in enumerate(data.shape))
         wide = compute_dtype(data.dtype)
-        gradient, y = (np.asarray(t).reshape(kept).astype(wide, copy=False) for t in (grads[0], fwd_outputs[0]))
+        known = fwd_outputs[0] if fwd_outputs else None
+        result = self.reduce(data, axes, count) if known is None else known
+        gradient, y = (np.asarray(t).reshape(kept).astype(wide, copy=False) for t in (grads[0], result))
         slope = self.slope_times(gradient, data.astype(wide, copy=False), y, axes, count)
         by_data = np.broadcast_to(slope, data.shape).astype(data.dtype, copy=True)
         return returned([by_data, None], fwd_inputs)

@@ -48,7 +48,7 @@ class PRelu(Operator):
         gradient, x_wide, s = (np.asarray(t).astype(wide, copy=False) for t in (grads[0], x, slope))
         by_x = np.where(x_wide > 0, gradient, gradient * s)
         by_slope = unbroadcast(np.where(x_wide >= 0, wide.type(0), gradient * x_wide), slope.shape)
-        return returned([by_x, by_slope.reshape(np.shape(fwd_inputs[1]))], fwd_inputs)
+        return returned([by_x, by_slope.reshape(np.asarray(fwd_inputs[1]).shape)], fwd_inputs)
 
     def _read(self, inputs: Sequence[OptionalArray]) -> tuple[Array, Array]:
         """Check the inputs; return X, and the slopes in a shape that broadcasts to it."""

@@ -15,10 +15,11 @@ __all__ = ["Slice"]
 
 
 class Slice(SelectingOperator):
-    """Cut a range out of some axes, as Python's ``x[start:end:step]`` does.
+    """Cut a range out of some axes, as Python's ``x[start:end:step]`` does for limits within the axis.
 
     Inputs: data of any dtype; starts and ends, integers ``[n]``, negative ones counted from the back; optionally axes
-    (by default the first n) and steps (by default 1). Limits beyond an axis are its ends.
+    (by default the first n) and steps (by default 1). Limits beyond an axis are its ends; for negative steps, starts are
+    its first or last entry.
 
     Source: ONNX Slice, version 13.
     """
@@ -44,9 +45,15 @@ class Slice(SelectingOperator):
 
 
 def _range(start: int, end: int, step: int, size: int) -> slice:
-    """Return the range as Python has it; ends before the first element are -1 in ONNX, which Python counts back."""
+    """Return a range as Python has it.
+
+    What lies before an axis is its first entry for a start, also where the step is negative, and for an end then what
+    is before the first entry, -1, which Python would count from the back.
+    """
+    if size == 0:
+        return slice(0, 0)
     start, end = (limit + size if limit < 0 else limit for limit in (start, end))
     if step > 0:
         return slice(min(max(start, 0), size), min(max(end, 0), size), step)
-    first, last = min(max(start, -1), size - 1), min(max(end, -1), size - 1)
-    return slice(0, 0) if first < 0 else slice(first, None if last < 0 else last, step)
+    first, last = min(max(start, 0), size - 1), min(max(end, -1), size - 1)
+    return slice(first, None if last < 0 else last, step)

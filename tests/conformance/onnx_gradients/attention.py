@@ -6,7 +6,7 @@ import onnx.helper as oh
 from hypothesis import strategies as st
 
 from tests.conformance.onnx_gradients.cases import Draw, GradientCase, strategy
-from tests.conformance.onnx_gradients.values import flags, normal, seeds, sizes, within
+from tests.conformance.onnx_gradients.values import flags, in_float32, normal, seeds, sizes, within
 
 
 def _draw_heads(draw: Draw) -> tuple[int, int, int]:
@@ -62,7 +62,7 @@ def linear_attention(draw: Draw) -> GradientCase:
     while inputs[-1] is None:
         inputs.pop()
     given = tuple(i for i, x in enumerate(inputs) if x is not None)
-    return GradientCase("LinearAttention", inputs, attributes, given, 2, (0, 1))
+    return in_float32(GradientCase("LinearAttention", inputs, attributes, given, 2, (0, 1)))
 
 
 @strategy("RotaryEmbedding")
@@ -80,7 +80,7 @@ def rotary_embedding(draw: Draw) -> GradientCase:
         inputs += [normal(rng, (4, half)), normal(rng, (4, half)), rng.integers(0, 4, (batch, steps))]
     else:
         inputs += [normal(rng, (batch, steps, half)) for _ in range(2)]
-    return GradientCase("RotaryEmbedding", inputs, attributes, (0, 1, 2))
+    return in_float32(GradientCase("RotaryEmbedding", inputs, attributes, (0, 1, 2)))
 
 
 def _function(operator: str, shape: tuple[int, ...]) -> onnx.GraphProto:

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from tests.conformance.onnx_gradients.cases import Draw, GradientCase, from_library, strategy
-from tests.conformance.onnx_gradients.values import normal, seeds, sizes
+from tests.conformance.onnx_gradients.values import in_float32, normal, seeds, sizes
 
 for operator, file in (
     ("Conv", "conv"), ("ConvTranspose", "conv_transpose"), ("DeformConv", "deform_conv"), ("Col2Im", "col2im"),
@@ -23,7 +23,7 @@ def causal(draw: Draw) -> GradientCase:
         inputs[3] = normal(rng, (batch, channels, width - 1))
     while inputs[-1] is None:
         inputs.pop()
-    return GradientCase(
+    case = GradientCase(
         "CausalConvWithState",
         inputs,
         {"activation": draw(st.sampled_from(["none", "silu", "swish"]))},
@@ -31,3 +31,4 @@ def causal(draw: Draw) -> GradientCase:
         outputs=2,
         differentiable_outputs=(0,) if width == 1 else (0, 1),
     )
+    return in_float32(case)

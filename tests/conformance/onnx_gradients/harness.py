@@ -182,7 +182,7 @@ class _Loss(Operator):
     def backward(self, grads: Any, fwd_inputs: Any, fwd_outputs: Any) -> tuple[OptionalArray, ...]:
         if grads[0] is None:
             return (None,) * len(fwd_inputs)
-        return tuple(np.asarray(grads[0] * gradient) for gradient in self._gradients)
+        return tuple(np.asarray(grads[0] * gradient, gradient.dtype) for gradient in self._gradients)
 
 
 def _check(case: GradientCase, network: Network, gradients: Sequence[Array]) -> None:

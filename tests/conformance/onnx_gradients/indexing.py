@@ -12,7 +12,6 @@ from tests.conformance.onnx_gradients.values import (
     int64,
     normal,
     seeds,
-    shapes,
     sizes,
     spread,
 )

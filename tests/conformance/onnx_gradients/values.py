@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import onnx
 from hypothesis import strategies as st
 
 from tests.conformance.onnx_gradients.cases import Array, Draw, GradientCase
 from tests.conformance.operator_cases import flags, positive, seeds, shapes, sizes, spread
 
 __all__ = [
-    "Values", "distinct", "draw_axis", "draw_broadcast", "draw_shape", "flags", "int64", "normal", "positive", "seeds",
-    "shapes", "sizes", "spread", "unary", "within",
+    "Values", "distinct", "draw_axis", "draw_broadcast", "draw_shape", "flags", "in_float32", "int64", "normal",
+    "positive", "seeds", "shapes", "sizes", "spread", "unary", "within",
 ]  # fmt: skip
 
 Values = Callable[[np.random.Generator, tuple[int, ...]], Array]
@@ -71,3 +73,16 @@ def distinct(rng: np.random.Generator, shapes_of: Sequence[tuple[int, ...]]) -> 
     values = spread(rng, (count,))
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes_of])[:-1]
     return [part.reshape(shape) for part, shape in zip(np.split(values, ends), shapes_of, strict=True)]
+
+
+def in_float32(case: GradientCase) -> GradientCase:
+    """Return a case of an operator that has no float64 form in float32; its outputs are converted for the loss."""
+    inputs = [x.astype(np.float32) if x is not None and x.dtype == np.float64 else x for x in case.inputs]
+    names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
+    own = [f"narrow{i}" for i in range(case.outputs)]
+    node = onnx.helper.make_node(case.operator, names, own, name="node", domain=case.domain, **case.attributes)
+    casts = [
+        onnx.helper.make_node("Cast", [name], [f"y{i}"], name=f"cast{i}", to=onnx.TensorProto.DOUBLE)
+        for i, name in enumerate(own)
+    ]
+    return replace(case, inputs=inputs, nodes=(node, *casts))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 
 from deep500.frameworks.pytorch._recording import recorded
 
-__all__ = ["attend", "attend_in_half", "key_mask", "shared_heads", "softmax_dtype"]
+__all__ = ["attend", "attend_in_half", "head_factor", "key_mask", "shared_heads", "softmax_dtype"]
 
 #: Element types of ONNX in which the softmax may be asked for.
 _PRECISIONS = {1: torch.float32, 10: torch.float16, 11: torch.float64, 16: torch.bfloat16}
@@ -78,6 +78,14 @@ def attend_in_half(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options:
     return F.scaled_dot_product_attention(q.to(wide), k.to(wide), v.to(wide), **options).to(q.dtype)
 
 
+def head_factor(size: int, scale: float | None) -> float:
+    """Return ``sqrt(scale)``, by which queries and keys are multiplied; by default ``scale = 1 / sqrt(size)``.
+
+    ONNX' definition of attention computes it in 32 bits, whatever the dtype of the queries.
+    """
+    return float(np.sqrt(np.float32(1) / np.sqrt(np.float32(size)) if scale is None else np.float32(scale)))
+
+
 def shared_heads(x: torch.Tensor, heads: int) -> torch.Tensor:
     """Return keys or values for every head of the queries: neighbouring heads share them."""
     return x if x.shape[1] == heads else x.repeat_interleave(heads // x.shape[1], 1)
@@ -100,7 +108,7 @@ def attend(
     mode: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return attention over ``[batch, heads, sequence, size]``, and scores as they are at some point on the way."""
-    factor = math.sqrt(1 / math.sqrt(q.shape[3]) if scale is None else scale)
+    factor = head_factor(q.shape[3], scale)
     scores = (q * factor) @ (shared_heads(k, q.shape[1]) * factor).transpose(2, 3)
     shown = scores
     if softcap:

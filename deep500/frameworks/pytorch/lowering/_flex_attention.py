@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 
-from deep500.frameworks.pytorch.lowering._attention import shared_heads, softmax_dtype
+from deep500.frameworks.pytorch.lowering._attention import head_factor, shared_heads, softmax_dtype
 from deep500.frameworks.pytorch.translation import translate_subprogram
 from deep500.networks.operator_node import OperatorNode
 
@@ -30,7 +29,7 @@ class FlexAttention(torch.nn.Module):
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *captured: Any) -> torch.Tensor:
         """Return attention; the softmax has at least 32 bits unless the node says otherwise."""
         around = dict(zip(self._captured, captured))
-        factor = math.sqrt(1 / math.sqrt(q.shape[3]) if self._scale is None else self._scale)
+        factor = head_factor(q.shape[3], self._scale)
         scores = (q * factor) @ (shared_heads(k, q.shape[1]) * factor).transpose(2, 3)
         wide = self._precision or (torch.float64 if q.dtype == torch.float64 else torch.float32)
         scores = self._changed("score_mod", scores.to(wide), around)

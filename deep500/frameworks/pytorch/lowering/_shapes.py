@@ -6,6 +6,7 @@ Parameters are numbers and sizes, or tensors of integers (see :func:`deep500.fra
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from deep500.frameworks.pytorch._sizes import as_integers
 from deep500.frameworks.pytorch.lowering._plain import device_of, moving
 
 __all__ = [
+    "bounded_slice",
     "element_count",
     "expand",
     "flatten",
@@ -94,6 +96,12 @@ def tile(x: torch.Tensor, counts: Any) -> torch.Tensor:
     return torch.tile(x, as_integers(counts))
 
 
+def bounded_slice(start: Any, end: Any, step: Any) -> slice:
+    """Return a slice; ONNX' bounds may be the limits of int64, which PyTorch warns of or computes strides with."""
+    first, last = (max(bound, -(2**62)) if isinstance(bound, int) else bound for bound in (start, end))
+    return slice(first, last, min(step, 2**31))
+
+
 @recorded_view
 def slice_axes(x: torch.Tensor, starts: Any, ends: Any, axes: Any, steps: Any) -> torch.Tensor:
     """Return a slice; PyTorch's steps are positive, so negative ones are taken the other way round and flipped."""
@@ -103,7 +111,7 @@ def slice_axes(x: torch.Tensor, starts: Any, ends: Any, axes: Any, steps: Any) -
     parts, flipped = [slice(None)] * x.dim(), []
     for axis, start, end, step in zip(names, first, last, strides, strict=True):
         if step > 0:
-            parts[axis] = slice(start, end, step)
+            parts[axis] = bounded_slice(start, end, step)
             continue
         taken = range(*slice(start, end, step).indices(x.shape[axis]))
         parts[axis] = slice(taken[-1], taken[0] + 1, -step) if taken else slice(0, 0)

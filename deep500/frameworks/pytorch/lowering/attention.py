@@ -100,13 +100,22 @@ def _fused(node: OperatorNode, q: Any, k: Any, v: Any, bias: Any, scale: float |
         heads = [shape[1] if shape is not None and isinstance(shape[1], int) else None for shape in shapes]
     shared: Any = heads[0] != heads[1] if None not in heads else q.size(1) != k.size(1)
     masks: dict[str, Any] = {"is_causal": True} if bias is True else {} if bias is None else {"attn_mask": bias}
-    if scale is not None:
-        masks["scale"] = scale
+    size = _head_size(node)
+    if scale is not None or size is not None:
+        masks["scale"] = written.head_factor(size or 1, scale) ** 2
     if shared is not False:
         masks["enable_gqa"] = shared
     if known_dtype(node, 0) == "float16":
         return written.attend_in_half(q, k, v, **masks)
     return F.scaled_dot_product_attention(q, k, v, **masks)
+
+
+def _head_size(node: OperatorNode) -> int | None:
+    """Return the number of features of a head, ``None`` if it is not known."""
+    shape = known_shape(node, 0)
+    if shape is None or not isinstance(shape[-1], int):
+        return None
+    return shape[-1] // (node.attributes["q_num_heads"] if len(shape) == 3 else 1)
 
 
 @lowerings.register("FlexAttention", since=1, domain="ai.onnx.preview")

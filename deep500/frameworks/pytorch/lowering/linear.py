@@ -77,8 +77,8 @@ def matmul(node: OperatorNode, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor
 
 @recorded
 def _einsum(equation: str, *tensors: torch.Tensor) -> torch.Tensor:
-    result = torch.einsum(equation, *(wider(x) for x in tensors))
-    return narrowed(result, tensors[0].dtype)
+    # PyTorch sums integers in int64, and gives a view where nothing is to be summed.
+    return narrowed(torch.einsum(equation, *(wider(x) for x in tensors)), tensors[0].dtype).clone()
 
 
 @lowerings.register("Einsum", since=12)
@@ -88,9 +88,9 @@ def einsum(node: OperatorNode, *tensors: torch.Tensor) -> torch.Tensor:
     Source: ONNX Einsum-28.
     """
     equation = node.attributes["equation"].replace(" ", "")
-    # A single operand may come back as it is, and as a view of it: recorded, the result is a copy.
-    if lacks_kernels(node):
+    if is_integer(node) or lacks_kernels(node):
         return _einsum(equation, *tensors)
+    # Of a single operand, the result may be a view.
     result = torch.einsum(equation, *tensors)
     return torch.clone(result) if len(tensors) == 1 else result
 

@@ -8,9 +8,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 
 from deep500.frameworks.pytorch._dtypes import torch_dtype
-from deep500.frameworks.pytorch._recording import choose, recorded
+from deep500.frameworks.pytorch._recording import choose, recorded, spread
 from deep500.frameworks.pytorch.lowering import lowerings
 from deep500.frameworks.pytorch.lowering._known import known_dtype, known_shape, known_sizes, wants
+from deep500.frameworks.pytorch.lowering._statistics import with_gradients
 from deep500.networks.operator_node import OperatorNode
 
 __all__: list[str] = []
@@ -87,11 +88,12 @@ def _trained(
     """
     count = x.numel() // x.size(1)
     factor = (count - 1) / torch.sym_max(count, 1)
-    next_mean = mean.clone()
-    scaled_var = var / factor
+    next_mean = mean.detach().clone()
+    scaled_var = var.detach() / factor
     y = torch.batch_norm(x, scale, bias, next_mean, scaled_var, True, 1.0 - momentum, epsilon, True)
     # One value a channel has no unbiased variance, so the sum above is not a number; its biased one is 0.
-    next_var = choose(torch.sym_min(count - 1, 1), var * momentum, scaled_var * factor)
+    next_var = choose(torch.sym_min(count - 1, 1), var.detach() * momentum, scaled_var * factor)
+    next_mean, next_var = spread(with_gradients(x, mean, var, next_mean, next_var, momentum), 2)
     return y, next_mean, next_var
 
 

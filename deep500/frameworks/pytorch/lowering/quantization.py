@@ -179,9 +179,14 @@ def _by_channel(parameter: torch.Tensor, axis: int, rank: int) -> torch.Tensor:
 
 def _convolved(node: OperatorNode, weight: int, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     """Convolve what is float64 now as the node asks; ``weight`` is the input that was its weights."""
-    chosen = {"inputs": node.inputs, "input_types": node.input_types}
-    plain = {name: (values[0], values[weight]) for name, values in chosen.items()}
-    return conv(dataclasses.replace(node, op_type="Conv", constants={}, **plain), x, w)
+    plain = dataclasses.replace(
+        node,
+        op_type="Conv",
+        inputs=(node.inputs[0], node.inputs[weight]),
+        input_types=(node.input_types[0], node.input_types[weight]),
+        constants={},
+    )
+    return conv(plain, x, w)
 
 
 @lowerings.register("ConvInteger", since=10)

@@ -165,7 +165,7 @@ def slice_axes(
         return shapes.slice_axes(x, first, last, names, strides)
     parts = [slice(None)] * rank
     for axis, start, end, step in zip(names, first, last, strides, strict=True):
-        parts[axis] = slice(start, end, step)
+        parts[axis] = shapes.bounded_slice(start, end, step)
     return x[tuple(parts)]
 
 

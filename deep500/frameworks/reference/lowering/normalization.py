@@ -6,5 +6,6 @@ __all__: list[str] = []
 
 take("BatchNormalization", "batch_normalization", since=15)
 take("InstanceNormalization", "instance_normalization", since=6)
+take("LayerNormalization", "layer_normalization", since=17)
 take("LpNormalization", "lp_normalization", since=1)
 take("LRN", "lrn", since=1)

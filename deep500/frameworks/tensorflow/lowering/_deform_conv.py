@@ -60,9 +60,7 @@ def deform_conv(
         read = read * tf.reshape(tf.cast(mask, wide), vector([batch * groups, elements, windows, 1]))
     # [N, offset groups, elements, windows, channels of a group] to [N, windows, channels, elements]
     read = tf.reshape(read, vector([batch, groups, elements, windows, channels]))
-    columns = tf.reshape(
-        tf.transpose(read, [0, 3, 1, 4, 2]), vector([batch, windows, group, w.shape[1] * elements])
-    )
+    columns = tf.reshape(tf.transpose(read, [0, 3, 1, 4, 2]), vector([batch, windows, group, w.shape[1] * elements]))
     weight = tf.reshape(tf.cast(w, wide), [group, w.shape[0] // group, w.shape[1] * elements])
     y = tf.einsum("nogi,gmi->ngmo", columns, weight)
     y = tf.reshape(y, vector([batch, w.shape[0], *outputs]))

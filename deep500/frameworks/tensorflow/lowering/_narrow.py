@@ -127,4 +127,5 @@ def _encode_exponent(x: tf.Tensor, saturate: bool, round_mode: str) -> tf.Tensor
     rounded = exponent + tf.cast(up, tf.int32)
     if saturate:
         rounded = tf.minimum(rounded, 254)
-    return tf.cast(tf.where(exponent == 0xFF, 0xFF, tf.minimum(rounded, 0xFF)), tf.uint8)
+    is_nan = tf.math.is_nan(x)
+    return tf.cast(tf.where(is_nan, 0xFF, tf.minimum(rounded, 0xFF)), tf.uint8)

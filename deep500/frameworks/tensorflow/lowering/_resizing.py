@@ -139,7 +139,7 @@ def _plan(resize: AxisResize, rule: ResizeRule) -> tuple[tf.Tensor, tf.Tensor | 
         nearest = tf.cast(_ROUNDINGS[rule.nearest](place), tf.int64)
         return tf.clip_by_value(nearest, 0, last), None, outside
     below = tf.math.floor(place)
-    stretch = tf.minimum(tf.cast(resize.scale, tf.float64), 1) if rule.antialias else tf.constant(1, tf.float64)
+    stretch = tf.minimum(_float64(resize.scale), 1) if rule.antialias else tf.constant(1, tf.float64)
     reach = tf.cast(tf.math.ceil(_SUPPORT[rule.mode] / stretch), tf.int64)
     taps = tf.range(1 - reach, reach + 1, dtype=tf.int64)
     distance = (tf.cast(taps, tf.float64) - (place - below)[:, None]) * stretch
@@ -152,17 +152,22 @@ def _plan(resize: AxisResize, rule: ResizeRule) -> tuple[tf.Tensor, tf.Tensor | 
     return tf.clip_by_value(positions, 0, last), weights, outside
 
 
+def _float64(value: Real) -> tf.Tensor:
+    """Return a number as it is: TensorFlow's cast would round one of Python to 32 bits first."""
+    return tf.cast(value, tf.float64) if isinstance(value, tf.Tensor) else tf.constant(value, tf.float64)
+
+
 def _half_pixel(y: tf.Tensor, resize: AxisResize) -> tf.Tensor:
     return (y + 0.5) / resize.scale - 0.5
 
 
 def _half_pixel_symmetric(y: tf.Tensor, resize: AxisResize) -> tf.Tensor:
-    adjustment = tf.cast(resize.new_size, tf.float64) / resize.width
-    return tf.cast(resize.size, tf.float64) / 2 * (1 - adjustment) + _half_pixel(y, resize)
+    adjustment = _float64(resize.new_size) / resize.width
+    return _float64(resize.size) / 2 * (1 - adjustment) + _half_pixel(y, resize)
 
 
 def _pytorch_half_pixel(y: tf.Tensor, resize: AxisResize) -> tf.Tensor:
-    return tf.where(tf.equal(tf.cast(resize.width, tf.float64), 1), tf.constant(-0.5, y.dtype), _half_pixel(y, resize))
+    return tf.where(tf.equal(_float64(resize.width), 1), tf.constant(-0.5, y.dtype), _half_pixel(y, resize))
 
 
 def _asymmetric(y: tf.Tensor, resize: AxisResize) -> tf.Tensor:
@@ -170,13 +175,13 @@ def _asymmetric(y: tf.Tensor, resize: AxisResize) -> tf.Tensor:
 
 
 def _align_corners(y: tf.Tensor, resize: AxisResize) -> tf.Tensor:
-    last = tf.cast(resize.size, tf.float64) - 1
-    return tf.math.divide_no_nan(y * last, tf.cast(resize.width, tf.float64) - 1)
+    last = _float64(resize.size) - 1
+    return tf.math.divide_no_nan(y * last, _float64(resize.width) - 1)
 
 
 def _crop_and_resize(y: tf.Tensor, resize: AxisResize) -> tf.Tensor:
-    last, width = tf.cast(resize.size, tf.float64) - 1, tf.cast(resize.width, tf.float64)
-    start, end = (tf.cast(edge, tf.float64) for edge in (resize.start, resize.end))
+    last, width = _float64(resize.size) - 1, _float64(resize.width)
+    start, end = _float64(resize.start), _float64(resize.end)
     step = tf.math.divide_no_nan((end - start) * last, width - 1)
     return start * last + tf.where(tf.equal(width, 1), (end - start) * last / 2, y * step)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import tensorflow as tf
 
 from deep500.frameworks.tensorflow.lowering import lowerings
@@ -54,7 +56,7 @@ def prelu(node: OperatorNode, x: tf.Tensor, slope: tf.Tensor) -> tf.Tensor:
 @lowerings.register("ThresholdedRelu", since=10)
 def thresholded_relu(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     """Return x where it is greater than alpha, 0 elsewhere. Source: ONNX ThresholdedRelu-22."""
-    return tf.where(x > tf.cast(node.attributes.get("alpha", 1.0), x.dtype), x, tf.zeros_like(x))
+    return tf.where(x > tf.constant(node.attributes.get("alpha", 1.0), x.dtype), x, tf.zeros_like(x))
 
 
 @lowerings.register("Elu", since=6)
@@ -69,7 +71,7 @@ def celu(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     alpha = node.attributes.get("alpha", 1.0)
     if alpha < 0:
         # Both parts can be there at once, or none.
-        scale = tf.cast(alpha, x.dtype)
+        scale = tf.constant(alpha, x.dtype)
         return tf.nn.relu(x) + tf.minimum(scale * tf.math.expm1(x / scale), tf.constant(0, x.dtype))
     return _exponential(x, alpha, 1 / alpha)
 
@@ -77,14 +79,23 @@ def celu(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
 @lowerings.register("Selu", since=6)
 def selu(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     """Return gamma x where x is positive, gamma alpha (exp(x) - 1) elsewhere. Source: ONNX Selu-22."""
-    gamma = tf.cast(node.attributes.get("gamma", 1.0507009873554805), x.dtype)
-    return gamma * _exponential(x, node.attributes.get("alpha", 1.6732632423543772))
+    gamma = tf.constant(node.attributes.get("gamma", 1.05070102214813232421875), x.dtype)
+    return gamma * _exponential(x, node.attributes.get("alpha", 1.67326319217681884765625))
 
 
 @lowerings.register("Gelu", since=20)
 def gelu(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     r"""Return :math:`x \Phi(x)`, where the normal distribution may be approximated with tanh. Source: ONNX Gelu-20."""
-    return tf.nn.gelu(x, approximate=node.attributes.get("approximate", "none") == "tanh")
+    approximate = node.attributes.get("approximate", "none") == "tanh"
+    if x.dtype != tf.float64:
+        return tf.nn.gelu(x, approximate=approximate)
+    # TensorFlow rounds all constants to 32 bits, ONNX those that its definition writes down.
+    if approximate:
+        return 0.5 * x * (1 + tf.math.tanh(math.sqrt(_TWO_OVER_PI) * (x + _CUBIC * x * x * x)))
+    return 0.5 * x * (1 + tf.math.erf(x * math.sqrt(0.5)))
+
+
+_TWO_OVER_PI, _CUBIC = 0.6366197466850281, 0.044714998453855515
 
 
 @lowerings.register("Mish", since=18)
@@ -120,7 +131,11 @@ def hard_sigmoid(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
 @lowerings.register("HardSwish", since=14)
 def hard_swish(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     """Return x times (x / 6 + 1 / 2), the latter between 0 and 1. Source: ONNX HardSwish-22."""
-    return x * _hard_sigmoid(x, 1 / 6, 0.5)
+    return x * _hard_sigmoid(x, _SIXTH, 0.5)
+
+
+#: ONNX defines the operator by constants of 32 bits.
+_SIXTH = 0.1666666716337204
 
 
 @lowerings.register("Softplus", since=1)
@@ -143,7 +158,7 @@ def shrink(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     """
     # Borders and distance may be fractions, whatever the type of x.
     wide = x if x.dtype.is_floating else tf.cast(x, tf.float64)
-    border, bias = (tf.cast(node.attributes.get(name, value), wide.dtype) for name, value in _SHRINK_DEFAULTS)
+    border, bias = (tf.constant(node.attributes.get(name, value), wide.dtype) for name, value in _SHRINK_DEFAULTS)
     moved = tf.where(wide < -border, wide + bias, tf.where(wide > border, wide - bias, tf.zeros_like(wide)))
     return tf.cast(moved, x.dtype)
 
@@ -188,13 +203,14 @@ def _exponential(x: tf.Tensor, alpha: float, factor: float = 1.0) -> tf.Tensor:
     """Return x where it is not negative, alpha (exp(factor x) - 1) elsewhere."""
     # The exponential of what is not chosen must be finite: its gradient is multiplied by 0.
     negative = tf.minimum(x, tf.constant(0, x.dtype))
-    return tf.where(x < 0, tf.cast(alpha, x.dtype) * tf.math.expm1(tf.cast(factor, x.dtype) * negative), x)
+    exponential = tf.math.expm1(tf.constant(factor, x.dtype) * negative)
+    return tf.where(x < 0, tf.constant(alpha, x.dtype) * exponential, x)
 
 
 def _swish(x: tf.Tensor, alpha: float) -> tf.Tensor:
-    return tf.nn.silu(x) if alpha == 1 else x * tf.math.sigmoid(tf.cast(alpha, x.dtype) * x)
+    return tf.nn.silu(x) if alpha == 1 else x * tf.math.sigmoid(tf.constant(alpha, x.dtype) * x)
 
 
 def _hard_sigmoid(x: tf.Tensor, alpha: float, beta: float) -> tf.Tensor:
     one, zero = tf.constant(1, x.dtype), tf.constant(0, x.dtype)
-    return tf.maximum(tf.minimum(tf.cast(alpha, x.dtype) * x + tf.cast(beta, x.dtype), one), zero)
+    return tf.maximum(tf.minimum(tf.constant(alpha, x.dtype) * x + tf.constant(beta, x.dtype), one), zero)

@@ -198,7 +198,8 @@ def _by_sizes(own: Sequence[Size], given: Sequence[Size], policy: str) -> list[A
     if are_known:
         scale = min(scales) if policy == "not_larger" else max(scales)
         return [AxisResize(count, int(scale * count + 0.5), scale, scale * count) for count in own]
-    stacked = tf.stack([tf.cast(s, tf.float64) for s in scales])
+    # TensorFlow's cast would round Python's numbers to 32 bits first.
+    stacked = tf.stack([s if isinstance(s, tf.Tensor) else tf.constant(s, tf.float64) for s in scales])
     scale = tf.reduce_min(stacked) if policy == "not_larger" else tf.reduce_max(stacked)
     widths = [scale * tf.cast(count, tf.float64) for count in own]
     return [AxisResize(c, tf.cast(w + 0.5, tf.int64), scale, w) for c, w in zip(own, widths, strict=True)]

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from deep500.core.errors import OperatorError
+from deep500.frameworks.tensorflow._dtypes import BIT_FLOATS
 from deep500.frameworks.tensorflow.lowering import lowerings
+from deep500.frameworks.tensorflow.lowering._narrow import decode, element_type, encode
+from deep500.frameworks.tensorflow.lowering._norms import wide_dtype
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = ["dropout"]
@@ -18,6 +22,9 @@ def dropout(
     node: OperatorNode, x: tf.Tensor, ratio: tf.Tensor | None = None, training: tf.Tensor | None = None
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Set elements to zero at random and divide the others by the probability that they are kept.
+
+    A node with a seed draws from NumPy's stream of that seed, as ONNX' reference does, so that it leaves out the same
+    elements under every framework; such a mask is drawn on the host, and every run takes the next numbers.
 
     Args:
         node: The node; its attribute ``training_mode``, which a network with a mode sets, goes before the input.
@@ -33,20 +40,19 @@ def dropout(
 
     Source: ONNX Dropout-22.
     """
-    mode = _mode(node, training)
-    known = _known_ratio(node)
+    mode, known = _mode(node, training), _known_ratio(node)
     if mode is False or known == 0:
         return tf.identity(x), tf.ones(tf.shape(x), tf.bool)
-    wide = x.dtype if x.dtype in (tf.float16, tf.bfloat16, tf.float32, tf.float64) else tf.float32
-    probability = tf.cast(known if known is not None else ratio, tf.float64 if wide == tf.float64 else tf.float32)
-    drawn = tf.random.uniform(tf.shape(x), dtype=probability.dtype, seed=node.attributes.get("seed"))
-    mask = drawn >= probability
-    scale = 1 / (1 - probability)
-    if mode is None:
-        mask = mask | ~tf.reshape(training, [])
-        scale = tf.where(tf.reshape(training, []), scale, tf.ones_like(scale))
+    values = _floats(node, 0, x)
+    probability: Any = _floats(node, 1, ratio) if known is None else known
+    probability = tf.reshape(tf.cast(probability, wide_dtype(values)), [])
+    drops = tf.constant(True) if mode else tf.reshape(training, [])
+    mask = (_noise(node, tf.shape(x), drops, probability.dtype) >= probability) | ~drops
     mask = tf.ensure_shape(mask, x.shape)
-    return tf.cast(tf.cast(x, wide) * (tf.cast(mask, wide) * tf.cast(scale, wide)), x.dtype), mask
+    scale = tf.where(drops, 1 / (1 - probability), tf.ones_like(probability))
+    y = values * (tf.cast(mask, values.dtype) * tf.cast(scale, values.dtype))
+    kind = _kind(node, 0, x)
+    return encode(y, kind) if kind in BIT_FLOATS else y, mask
 
 
 def _mode(node: OperatorNode, training: tf.Tensor | None) -> bool | None:
@@ -55,16 +61,39 @@ def _mode(node: OperatorNode, training: tf.Tensor | None) -> bool | None:
         return bool(node.attributes["training_mode"])
     if training is None:
         return False
-    return bool(node.constants[2]) if 2 in node.constants else None
+    return bool(node.constants[2].reshape(())) if 2 in node.constants else None
 
 
 def _known_ratio(node: OperatorNode) -> float | None:
     if not node.is_given(1):
         return 0.5
-    given: Any = node.constants.get(1)
+    given = node.constants.get(1)
     if given is None:
         return None
     ratio = float(given.reshape(()))
     if not 0 <= ratio < 1:
         raise OperatorError(f"{node.label} was given the ratio {ratio}; accepted are 0 <= ratio < 1.")
     return ratio
+
+
+def _noise(node: OperatorNode, shape: tf.Tensor, drops: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """Return numbers of [0, 1)."""
+    if "seed" not in node.attributes:
+        return tf.random.uniform(shape, dtype=dtype)
+    stream = np.random.RandomState(node.attributes["seed"] % 2**32)
+
+    def draw(sizes: Any, wanted: Any) -> Any:
+        # A run that leaves nothing out takes no numbers.
+        return stream.uniform(0.0, 1.0, tuple(sizes)) if wanted else np.zeros(tuple(sizes))
+
+    return tf.cast(tf.numpy_function(draw, [shape, drops], tf.float64), dtype)
+
+
+def _kind(node: OperatorNode, index: int, x: tf.Tensor) -> str:
+    return element_type(node.input_types[index] if index < len(node.input_types) else None, x)
+
+
+def _floats(node: OperatorNode, index: int, x: tf.Tensor) -> tf.Tensor:
+    """Return an input as floats that TensorFlow computes with."""
+    kind = _kind(node, index, x)
+    return decode(x, kind) if kind in BIT_FLOATS else x

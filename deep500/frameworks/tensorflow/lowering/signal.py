@@ -111,7 +111,7 @@ def stft(
     y = tf.gather(signal, places, axis=1)
     if window is not None:
         y *= window[:, None]
-    spectrum = _forward(_to_complex(node, y), count, _is_real(node, y), bool(node.attributes.get("onesided", 1)))
+    spectrum = _forward(_to_complex(node, y), _positive(node, count), _is_real(node, y), bool(node.attributes.get("onesided", 1)))
     return declared(node, tf.cast(_to_pairs(spectrum), signal.dtype))
 
 
@@ -145,7 +145,7 @@ def _dft(node: OperatorNode, x: tf.Tensor, dft_length: tf.Tensor | None, axis: S
     inverse, onesided = (bool(node.attributes.get(name, 0)) for name in ("inverse", "onesided"))
     own = size(moved, rank - 2)
     count = scalar(dft_length) if dft_length is not None else 2 * (own - 1) if inverse and onesided else own
-    signal = _to_complex(node, moved)
+    signal, count = _to_complex(node, moved), _positive(node, count)
     if not inverse:
         y = _to_pairs(_forward(signal, count, _is_real(node, moved), onesided))
     elif onesided:
@@ -154,6 +154,21 @@ def _dft(node: OperatorNode, x: tf.Tensor, dft_length: tf.Tensor | None, axis: S
     else:
         y = _to_pairs(tf.signal.ifft(_fitted(signal, count)))
     return tf.cast(tf.transpose(y, swap), x.dtype)
+
+
+def _positive(node: OperatorNode, count: Size) -> Size:
+    """Return the length of a transform after a check that there is one: TensorFlow's kernels abort the process on 0.
+
+    Raises:
+        OperatorError: The length is known, and not positive.
+    """
+    message = f"{node.label} transforms signals of length"
+    if not isinstance(count, int):
+        with tf.control_dependencies([tf.debugging.Assert(count > 0, [message, count, "; it must be at least 1"])]):
+            return tf.identity(count)
+    if count < 1:
+        raise OperatorError(f"{message} {count}; it must be at least 1.")
+    return count
 
 
 def _forward(signal: tf.Tensor, count: Size, is_real: bool, onesided: bool) -> tf.Tensor:
