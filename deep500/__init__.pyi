@@ -43,6 +43,8 @@ from .networks.executor_event import ExecutorEvent
 from .networks.graph_executor import GraphExecutor
 from .networks.loss import Loss
 from .networks.network import Network
+from .networks.validation.executor_tests import test_executor_backprop, test_executor_inference
+from .networks.validation.ladder import validate
 from .operators.custom.catalogue import find_custom_op, register_custom_op
 from .operators.custom.compiling import compile_custom_cppop, compile_custom_cppop_inline
 from .operators.custom.cpp_op import CppOp
@@ -142,9 +144,12 @@ __all__ = [
     "register_custom_op",
     "run_recipe",
     "tensordesc",
+    "test_executor_backprop",
+    "test_executor_inference",
     "test_op_equivalence",
     "test_op_forward",
     "test_op_gradient",
     "training",
     "training_events",
+    "validate",
 ]

@@ -33,6 +33,7 @@ from deep500.cli.lint import LINT_EXAMPLES, lint_command
 from deep500.cli.merge import MERGE_EXAMPLES, merge_command
 from deep500.cli.op import op_app
 from deep500.cli.process import run_as_process
+from deep500.cli.validate import VALIDATE_EXAMPLES, validate_command
 from deep500.core.errors import Deep500Error
 from deep500.core.signals import signals_deferred
 from deep500.core.texts import shown_path
@@ -179,4 +180,5 @@ app.command(name="lint", epilog=LINT_EXAMPLES)(lint_command)
 app.command(name="compare", epilog=COMPARE_EXAMPLES)(compare_command)
 app.command(name="merge", epilog=MERGE_EXAMPLES)(merge_command)
 app.command(name="export", epilog=EXPORT_EXAMPLES)(export_command)
+app.command(name="validate", epilog=VALIDATE_EXAMPLES)(validate_command)
 app.add_typer(op_app, name="op")

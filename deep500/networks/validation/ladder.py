@@ -82,8 +82,8 @@ def validate(
         raise InvalidInputError(f"validate was given {shown(network)}; accepted is a Network (Network.load reads one).")
     if not isinstance(executors, (list, tuple)) or len(executors) < 2 or not all(map(callable, executors)):
         raise InvalidInputError(
-            f"validate was given the executors {shown(executors)}; accepted is a list of two or more functions that make "
-            f"one of a network, such as [reference.from_model, pytorch.from_model]."
+            f"validate was given the executors {shown(executors)}; accepted is a list of two or more functions that "
+            f"make one of a network, such as [reference.from_model, pytorch.from_model]."
         )
     feeds = dict(random_inputs(network, sizes, seed) if inputs is None else inputs)
     loss = next(iter(network.losses), None) if loss is None else loss

@@ -232,8 +232,9 @@ class RecurrentOperator(Operator):
             by_next = (np.where(runs, by_states[0] + by_hidden[t], 0), *(np.where(runs, g, 0) for g in by_states[1:]))
             by_projected[t], by_before = self.step_backward(by_next, trace.saved[t], trace.before[t], weights, total)
             by_states = tuple(np.where(runs, 0, g) + new for g, new in zip(by_states, by_before, strict=True))
-        flat = by_projected.reshape(-1, by_projected.shape[2])
-        by_inputs = flat.T @ trace.x.reshape(len(flat), -1)
+        rows = by_projected.shape[0] * by_projected.shape[1]
+        flat = by_projected.reshape(rows, by_projected.shape[2])
+        by_inputs = flat.T @ trace.x.reshape(rows, trace.x.shape[2])
         by_bias = np.concatenate([flat.sum(axis=0), total.hidden_bias])
         found = [by_inputs, total.hidden, by_bias, *by_states]
         return by_projected @ weights.inputs, found if total.peepholes is None else [*found, total.peepholes]

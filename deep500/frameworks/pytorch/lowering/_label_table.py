@@ -84,8 +84,6 @@ def label_table(node: OperatorNode) -> torch.nn.Module:
         texts, positions = np.array(classes, object), np.arange(len(classes))
         first = node.input_types[0]
         keys, values = (positions, texts) if first is not None and first.dtype == "int64" else (texts, positions)
-    if keys.shape != values.shape:
-        raise InvalidNetworkError(f"{node.label} has {keys.size} keys and {values.size} values; accepted are as many.")
     table = _TextTable if "O" in (keys.dtype.kind, values.dtype.kind) else _NumberTable
     return table(keys, values, _default(node, values.dtype))
 

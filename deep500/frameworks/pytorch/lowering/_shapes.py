@@ -6,7 +6,6 @@ Parameters are numbers and sizes, or tensors of integers (see :func:`deep500.fra
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any
 
 import torch

@@ -39,7 +39,9 @@ def attention(
     packed = _is_packed(node)
     if packed:
         q_heads, kv_heads = node.attributes["q_num_heads"], node.attributes["kv_num_heads"]
-        q, k, v = _split(q, q_heads), _split(k, kv_heads), _split(v, kv_heads)
+        q, k, v = (
+            _split(node, i, x, heads) for i, (x, heads) in enumerate(((q, q_heads), (k, kv_heads), (v, kv_heads)))
+        )
     if past_key is not None and past_value is not None:
         k, v = torch.cat((past_key, k), 2), torch.cat((past_value, v), 2)
     bias = _bias(node, q, k, mask, past_key, lengths)
@@ -66,9 +68,16 @@ def _is_packed(node: OperatorNode) -> bool:
     return rank == 3
 
 
-def _split(x: Any, heads: int) -> Any:
-    """``[batch, sequence, heads size]`` to ``[batch, heads, sequence, size]``, without a copy."""
-    return torch.permute(torch.reshape(x, (x.size(0), x.size(1), heads, x.size(2) // heads)), (0, 2, 1, 3))
+def _split(node: OperatorNode, index: int, x: Any, heads: int) -> Any:
+    """Return ``[batch, sequence, heads size]`` as ``[batch, heads, sequence, size]``, without a copy."""
+    return torch.permute(_with_heads(node, index, x, heads), (0, 2, 1, 3))
+
+
+def _with_heads(node: OperatorNode, index: int, x: Any, heads: int) -> Any:
+    """Return ``[batch, sequence, heads size]`` as ``[batch, sequence, heads, size]``."""
+    shape = known_shape(node, index) or (None, None, None)
+    batch, sequence, width = (size if isinstance(size, int) else x.size(axis) for axis, size in enumerate(shape))
+    return torch.reshape(x, (batch, sequence, heads, width // heads))
 
 
 def _bias(node: OperatorNode, q: Any, k: Any, mask: Any, past: Any, lengths: Any) -> Any:
@@ -163,8 +172,7 @@ def rotary_embedding(
         cosine, sine = cosine[positions], sine[positions]
     packed = node.rank() == 3
     if packed:
-        heads = node.attributes["num_heads"]
-        x = torch.reshape(x, (x.size(0), x.size(1), heads, x.size(2) // heads))
+        x = _with_heads(node, 0, x, node.attributes["num_heads"])
     axis = 2 if packed else 1  # the axis of the heads
     cosine, sine = torch.unsqueeze(cosine, axis), torch.unsqueeze(sine, axis)
     width = node.attributes.get("rotary_embedding_dim", 0)

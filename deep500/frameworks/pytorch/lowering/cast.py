@@ -91,8 +91,8 @@ def bit_cast(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
     source, target = input_type(node), onnx_type(node.attributes["to"])
     if source is not None and _bit_count(source) != _bit_count(target):
         raise InvalidNetworkError(
-            f"{node.label} reads {source} ({_bit_count(source)} bits) as {target} ({_bit_count(target)} bits); accepted "
-            f"are types of the same size."
+            f"{node.label} reads {source} ({_bit_count(source)} bits) as {target} ({_bit_count(target)} bits); "
+            f"accepted are types of the same size."
         )
     return _reinterpreted(x, target)
 

@@ -165,7 +165,8 @@ class _RandomNumbers(_Random):
         else:
             low, high = self.attributes.get("low", 0.0), self.attributes.get("high", 1.0)
             drawn = torch.rand(shape, generator=generator, device=device, dtype=dtype) * (high - low) + low
-        return drawn.to(self.dtype)
+        result: torch.Tensor = drawn.to(self.dtype)
+        return result
 
 
 class _Coins(_Random):

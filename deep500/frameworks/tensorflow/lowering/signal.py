@@ -111,7 +111,9 @@ def stft(
     y = tf.gather(signal, places, axis=1)
     if window is not None:
         y *= window[:, None]
-    spectrum = _forward(_to_complex(node, y), _positive(node, count), _is_real(node, y), bool(node.attributes.get("onesided", 1)))
+    spectrum = _forward(
+        _to_complex(node, y), _positive(node, count), _is_real(node, y), bool(node.attributes.get("onesided", 1))
+    )
     return declared(node, tf.cast(_to_pairs(spectrum), signal.dtype))
 
 

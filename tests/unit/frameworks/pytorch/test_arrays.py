@@ -62,7 +62,8 @@ def test_dtypes_that_pytorch_lacks_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ["int2", "int4", "uint2", "uint4", "float4_e2m1fn", "float8_e8m0fnu"])
 def test_small_types_are_held_in_bytes(name: str) -> None:
-    array = np.array([[0, 1], [1, 0]], np.float32).astype(getattr(ml_dtypes, name))[:, ::-1]
+    array = np.array([[0.5, 1], [1, 0.5]] if "8" in name else [[0, 1], [1, 0]], np.float32)
+    array = array.astype(getattr(ml_dtypes, name))[:, ::-1]
 
     tensor = to_tensor(array)
     back = to_array(tensor, name)
