@@ -34,6 +34,22 @@ def _erf(attributes: dict[str, Any], x: Array) -> tuple[Array, ...]:
     return (np.array([math.erf(value) for value in x.reshape(-1)], x.dtype).reshape(x.shape),)
 
 
+def _gelu(attributes: dict[str, Any], x: Array) -> tuple[Array, ...]:
+    """``onnx.reference`` has constants with the digits of float32."""
+    scale = math.sqrt(2 / math.pi)
+    functions: dict[str, Callable[[float], float]] = {
+        "none": lambda v: 0.5 * v * (1 + math.erf(v / math.sqrt(2))),
+        "tanh": lambda v: 0.5 * v * (1 + math.tanh(scale * (v + 0.044715 * v**3))),
+    }
+    function = functions[attributes["approximate"]]
+    return (np.array([function(float(value)) for value in x.reshape(-1)], x.dtype).reshape(x.shape),)
+
+
+def _hard_swish(attributes: dict[str, Any], x: Array) -> tuple[Array, ...]:
+    """``onnx.reference`` has 1 / 6 with the digits of float32."""
+    return (x * np.maximum(0, np.minimum(1, x / 6 + x.dtype.type(0.5))),)
+
+
 def _mean(attributes: dict[str, Any], *tensors: Array) -> tuple[Array, ...]:
     """``onnx.reference`` adds to the first tensor, which may be smaller than the others."""
     return (np.mean(np.broadcast_arrays(*tensors), axis=0, dtype=tensors[0].dtype),)
@@ -81,6 +97,8 @@ def _slice(attributes: dict[str, Any], data: Array, *rest: Array | None) -> tupl
 ORACLES: dict[str, Callable[..., tuple[Array, ...]]] = {
     "erf": _erf,
     "gather_elements": _gather_elements,
+    "gelu": _gelu,
+    "hard_swish": _hard_swish,
     "mean": _mean,
     "pad": _pad,
     "reduce_log_sum_exp": _log_sum_exp,

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import fx
 
 from deep500.core.tensor_descriptor import STRING
@@ -61,14 +62,20 @@ def known_integers(node: OperatorNode, inputs: Sequence[Any]) -> list[Integers |
 
 def _known(node: OperatorNode, index: int, value: Any) -> Integers | None:
     constant = node.constants.get(index)
-    if constant is not None:
-        if constant.dtype not in (np.int32, np.int64) or constant.ndim > 1 or constant.size > _MOST:
-            return None
-        return Integers(tuple(int(v) for v in constant.reshape(-1)), constant.ndim == 0)
-    if not isinstance(value, fx.Proxy):
+    if constant is None and isinstance(value, fx.Proxy):
+        found: Integers | None = getattr(value.tracer, "integers", {}).get(value.node)
+        if found is not None:
+            return found
+        constant = _held(value)
+    if constant is None or constant.dtype not in (np.int32, np.int64) or constant.ndim > 1 or constant.size > _MOST:
         return None
-    found: Integers | None = getattr(value.tracer, "integers", {}).get(value.node)
-    return found
+    return Integers(tuple(int(v) for v in constant.reshape(-1)), constant.ndim == 0)
+
+
+def _held(value: fx.Proxy) -> NDArray[Any] | None:
+    """Return what was computed while the graph was recorded, if it is short."""
+    tensor = getattr(value.tracer, "values", {}).get(value.node)
+    return None if tensor is None or tensor.numel() > _MOST else to_array(tensor)
 
 
 def with_constants(node: OperatorNode, inputs: Sequence[Any], integers: Sequence[Integers | None]) -> OperatorNode:
@@ -77,9 +84,9 @@ def with_constants(node: OperatorNode, inputs: Sequence[Any], integers: Sequence
     for index, (value, known) in enumerate(zip(inputs, integers)):
         if index in node.constants or index >= len(node.input_types) or not isinstance(value, fx.Proxy):
             continue
-        tensor = getattr(value.tracer, "values", {}).get(value.node)
-        if tensor is not None and tensor.numel() <= _MOST:
-            found[index] = to_array(tensor)
+        held = _held(value)
+        if held is not None:
+            found[index] = held
         elif known is not None and known.is_constant:
             kind = node.input_types[index]
             values = np.array(known.values, np.int64).astype(np.int64 if kind is None else kind.numpy_dtype)

@@ -59,8 +59,8 @@ class PRelu(Operator):
         if slope.ndim == 1 and x.ndim > 1 and slope.size == x.shape[1]:
             return x, slope.reshape(-1, *[1] * (x.ndim - 2))
         raise OperatorError(
-            f"PRelu: received X of shape {x.shape} and slopes of shape {slope.shape}; accepted are those that broadcast "
-            f"to X's shape."
+            f"PRelu: received X of shape {x.shape} and slopes of shape {slope.shape}; accepted are shapes that "
+            f"broadcast to X's shape."
         )
 
 

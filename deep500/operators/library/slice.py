@@ -18,8 +18,8 @@ class Slice(SelectingOperator):
     """Cut a range out of some axes, as Python's ``x[start:end:step]`` does for limits within the axis.
 
     Inputs: data of any dtype; starts and ends, integers ``[n]``, negative ones counted from the back; optionally axes
-    (by default the first n) and steps (by default 1). Limits beyond an axis are its ends; for negative steps, starts are
-    its first or last entry.
+    (by default the first n) and steps (by default 1). Limits beyond an axis are its ends; for negative steps, starts
+    are its first or last entry.
 
     Source: ONNX Slice, version 13.
     """

@@ -13,7 +13,7 @@ from deep500.frameworks.pytorch._recording import recorded
 from deep500.frameworks.pytorch._sizes import as_integers
 from deep500.frameworks.pytorch.lowering._windows import lay_out, pad_to_span, window_counts, window_view
 
-__all__ = ["average", "maximum", "norm", "region_maximum", "unpool", "whole_places"]
+__all__ = ["average", "maximum", "norm", "over_positions", "region_maximum", "unpool", "whole_places"]
 
 _AVERAGE = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 
@@ -76,6 +76,18 @@ def norm(x: torch.Tensor, settings: Sequence[Any], p: int) -> torch.Tensor:
     parts = window_view(pad_to_span(x, windows, 0.0), windows)
     result: torch.Tensor = torch.linalg.vector_norm(parts, p, tuple(range(2 + rank, 2 + 2 * rank)))
     return result
+
+
+@recorded
+def over_positions(x: torch.Tensor, what: str, p: int) -> torch.Tensor:
+    """Return mean, maximum or norm over the spatial positions of ``[N, C, D1, ...]``, of which there may be none."""
+    axes = tuple(range(2, x.dim()))
+    if what == "norm":
+        norm: torch.Tensor = torch.linalg.vector_norm(x, p, axes, keepdim=True) if axes else x.abs()
+        return norm
+    if not axes:
+        return x.clone()
+    return x.mean(axes, keepdim=True) if what == "mean" else x.amax(axes, keepdim=True)
 
 
 @recorded

@@ -76,7 +76,7 @@ class Resampling(torch.nn.Module):
 
     Attributes:
         index: The elements, ``[new size, terms]``.
-        weight: Their weights, ``None`` where the only one is 1.
+        weight: Their weights, ``None`` where the only one is 1; where they are many, ``[new size, old size]``.
         outside: The places that are outside the tensor and get a value of their own, ``None`` where there are none.
     """
 
@@ -93,8 +93,10 @@ class Resampling(torch.nn.Module):
             index, weight = _nearest(places, settings.nearest_mode).unsqueeze(1), None
         else:
             index, weight = _weighted(places, axis, settings)
-        self.size = axis.size
-        self.register_buffer("index", index.clamp(0, max(axis.size - 1, 0)), persistent=False)
+        index = index.clamp(0, max(axis.size - 1, 0))
+        if weight is not None and weight.shape[1] > _MOST_TERMS:
+            weight = weight.new_zeros((index.shape[0], axis.size)).scatter_add(1, index, weight)
+        self.register_buffer("index", index, persistent=False)
         self.register_buffer("weight", weight, persistent=False)
         self.register_buffer("outside", outside, persistent=False)
 
@@ -111,8 +113,7 @@ class Resampling(torch.nn.Module):
             ]
             y = sum(terms[1:], terms[0])
         else:
-            matrix = self.weight.new_zeros((self.index.shape[0], self.size)).scatter_add(1, self.index, self.weight)
-            y = (x.movedim(self.axis, -1) @ matrix.to(x.dtype).t()).movedim(-1, self.axis)
+            y = (x.movedim(self.axis, -1) @ self.weight.to(x.dtype).t()).movedim(-1, self.axis)
         if self.outside is None:
             return y
         return torch.where(self.outside.reshape([-1, *behind]), torch.tensor(self.value, dtype=y.dtype), y)

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 
 from deep500.frameworks.pytorch._recording import recorded
+from deep500.frameworks.pytorch.lowering._plain import moving
 from deep500.networks.operator_node import OperatorNode
 from deep500.operators.windows import WindowAttributes, Windows
 
@@ -82,6 +83,7 @@ def window_counts(windows: Windows, *, include_pad: bool, like: torch.Tensor) ->
 
 
 @recorded
+@moving
 def fold_blocks(
     blocks: torch.Tensor,
     image: Sequence[int],
@@ -91,7 +93,10 @@ def fold_blocks(
     begin: Sequence[int],
     end: Sequence[int],
 ) -> torch.Tensor:
-    """Add blocks up to images, ``[N, C K1 ..., O1 ...]`` to ``[N, C, D1, ...]``; the adjoint of taking windows."""
+    """Add blocks up to images, ``[N, C K1 ..., O1 ...]`` to ``[N, C, D1, ...]``; the adjoint of taking windows.
+
+    Unsigned integers are added as signed ones, whose sums have the same bits.
+    """
     padded = [size + before + after for size, before, after in zip(image, begin, end, strict=True)]
     axes = zip(padded, kernel, strides, dilations, strict=True)
     output = tuple((size - (k - 1) * dilation - 1) // stride + 1 for size, k, stride, dilation in axes)

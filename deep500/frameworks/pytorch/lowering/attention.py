@@ -39,9 +39,7 @@ def attention(
     packed = _is_packed(node)
     if packed:
         q_heads, kv_heads = node.attributes["q_num_heads"], node.attributes["kv_num_heads"]
-        q, k, v = (
-            _split(node, i, x, heads) for i, (x, heads) in enumerate(((q, q_heads), (k, kv_heads), (v, kv_heads)))
-        )
+        q, k, v = _split(node, 0, q, q_heads), _split(node, 1, k, kv_heads), _split(node, 2, v, kv_heads)
     if past_key is not None and past_value is not None:
         k, v = torch.cat((past_key, k), 2), torch.cat((past_value, v), 2)
     bias = _bias(node, q, k, mask, past_key, lengths)
@@ -170,7 +168,8 @@ def rotary_embedding(
     """Pairs of features, rotated by angles that depend on the position. Source: ONNX RotaryEmbedding-23."""
     if positions is not None:
         cosine, sine = cosine[positions], sine[positions]
-    packed = node.rank() == 3
+    shape = known_shape(node, 0)
+    packed = len(shape) == 3 if shape is not None else "num_heads" in node.attributes
     if packed:
         x = _with_heads(node, 0, x, node.attributes["num_heads"])
     axis = 2 if packed else 1  # the axis of the heads

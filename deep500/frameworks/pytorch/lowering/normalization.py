@@ -103,9 +103,13 @@ def instance_normalization(
 ) -> torch.Tensor:
     """Normalisation of each channel of each instance of ``[N, C, D1, ...]``. Source: ONNX InstanceNormalization-22."""
     epsilon = node.attributes.get("epsilon", 1e-5)
-    shape = known_shape(node, 0)
-    if shape is not None and len(shape) == 2:
-        return torch.group_norm(x, x.size(1), scale, bias, epsilon)
+    return _instance_norm(x, scale, bias, epsilon)
+
+
+@recorded
+def _instance_norm(x: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor, epsilon: float) -> torch.Tensor:
+    if x.shape[0] == 0 or x.dim() == 2:  # PyTorch's kernel refuses no instances, and no positions
+        return torch.group_norm(x, x.shape[1], scale, bias, epsilon)
     return torch.instance_norm(x, scale, bias, None, None, True, 0.0, epsilon, True)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 
@@ -11,7 +9,7 @@ from deep500.frameworks.pytorch._recording import spread
 from deep500.frameworks.pytorch._sizes import integers_of
 from deep500.frameworks.pytorch.lowering import _pools as pools
 from deep500.frameworks.pytorch.lowering import lowerings
-from deep500.frameworks.pytorch.lowering._known import known_dtype, known_sizes, wants
+from deep500.frameworks.pytorch.lowering._known import known_dtype, known_shape, known_sizes, wants
 from deep500.frameworks.pytorch.lowering._padding import pad_window
 from deep500.frameworks.pytorch.lowering._windows import window_settings
 from deep500.networks.operator_node import OperatorNode
@@ -90,22 +88,25 @@ def lp_pool(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
 @lowerings.register("GlobalAveragePool", since=1)
 def global_average_pool(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
     """Mean over all spatial positions: ``[N, C, D1, ...]`` to ``[N, C, 1, ...]``. Source: ONNX GlobalAveragePool-22."""
-    axes = list(range(2, node.rank()))
-    return torch.mean(x, axes, keepdim=True) if axes else x
+    shape = known_shape(node, 0)
+    if shape is None or len(shape) == 2:
+        return pools.over_positions(x, "mean", 0)
+    return torch.mean(x, list(range(2, len(shape))), keepdim=True)
 
 
 @lowerings.register("GlobalMaxPool", since=1)
 def global_max_pool(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
     """Maximum over all spatial positions: ``[N, C, D1, ...]`` to ``[N, C, 1, ...]``. Source: ONNX GlobalMaxPool-22."""
-    axes = list(range(2, node.rank()))
-    return torch.amax(x, axes, keepdim=True) if axes else x
+    shape = known_shape(node, 0)
+    if shape is None or len(shape) == 2:
+        return pools.over_positions(x, "maximum", 0)
+    return torch.amax(x, list(range(2, len(shape))), keepdim=True)
 
 
 @lowerings.register("GlobalLpPool", since=2)
-def global_lp_pool(node: OperatorNode, x: torch.Tensor) -> Any:
+def global_lp_pool(node: OperatorNode, x: torch.Tensor) -> torch.Tensor:
     """``sum(|x|^p)^(1/p)`` over all spatial positions. Source: ONNX GlobalLpPool-22."""
-    axes = list(range(2, node.rank()))
-    return torch.linalg.vector_norm(x, node.attributes.get("p", 2), axes, keepdim=True) if axes else torch.abs(x)
+    return pools.over_positions(x, "norm", node.attributes.get("p", 2))
 
 
 @lowerings.register("MaxUnpool", since=11)

@@ -9,7 +9,8 @@ import torch
 
 from deep500.frameworks.pytorch._recording import call_module, recorded, spread
 from deep500.frameworks.pytorch.lowering import lowerings
-from deep500.frameworks.pytorch.lowering._known import wants
+from deep500.frameworks.pytorch.lowering._known import known_dtype, wants
+from deep500.frameworks.pytorch.lowering._plain import widened
 from deep500.networks.operator_node import OperatorNode
 
 __all__: list[str] = []
@@ -34,7 +35,8 @@ def dropout(
     share: Any = float(node.constants[1].reshape(())) if 1 in node.constants else 0.5 if ratio is None else ratio
     if "seed" in node.attributes:
         return spread(call_module(_SeededDropout(node.attributes["seed"]), (x, share, trains)), 2)
-    if trains is True and isinstance(share, float):
+    is_narrow = str(known_dtype(node, 0)).startswith("float8")  # PyTorch stores them, and multiplies no two
+    if trains is True and isinstance(share, float) and not is_narrow:
         if not wants(node, 1):
             return torch.dropout(x, share, True)
         return spread(_native_dropout(x, share), 2)
@@ -55,7 +57,8 @@ def _dropped(
     share, drops = share.to(noise.device).reshape(()), torch.as_tensor(trains).to(noise.device).reshape(())
     mask = (noise >= share) | ~drops
     scale = torch.where(drops, 1.0 / (1.0 - share), 1.0)
-    return torch.where(mask, x * scale.to(x.dtype), 0.0).to(x.dtype), mask
+    wide = widened(x)
+    return torch.where(mask, wide * scale.to(wide.dtype), 0.0).to(x.dtype), mask
 
 
 class _SeededDropout(torch.nn.Module):

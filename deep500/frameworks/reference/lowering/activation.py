@@ -15,6 +15,8 @@ take("PRelu", "p_relu", since=7)
 take("Elu", "elu", since=6)
 take("Celu", "celu", since=12)
 take("Selu", "selu", since=6)
+take("Gelu", "gelu", since=20)
+take("HardSwish", "hard_swish", since=14)
 take("Softplus", "softplus", since=1)
 
 take_onnx("Hardmax", since=13)

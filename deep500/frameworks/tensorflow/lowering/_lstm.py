@@ -70,7 +70,8 @@ def fused_lstm(
     none = tf.zeros([hidden], layer.x.dtype)
     i, o, f = [none] * 3 if peepholes is None else tf.split(peepholes, 3)
     initial_h, initial_c = direction.initial
-    result = tf.raw_ops.BlockLSTMV2(
+    # The gradient of the kernel's second version takes the gates in the order of the first one (TensorFlow 2.21).
+    result = tf.raw_ops.BlockLSTM(
         seq_len_max=tf.cast(size(layer.x, 0), tf.int64),
         x=layer.flipped(layer.x, direction),
         cs_prev=initial_c,
@@ -80,6 +81,8 @@ def fused_lstm(
         wcf=f,
         wco=o,
         b=_in_kernel_order(bias + tf.zeros([4 * hidden], layer.x.dtype), 0),
+        forget_bias=0.0,
+        cell_clip=-1.0,
         use_peephole=peepholes is not None,
     )
     for tensor in (result.h, result.cs):
@@ -88,6 +91,6 @@ def fused_lstm(
 
 
 def _in_kernel_order(weights: tf.Tensor, axis: int) -> tf.Tensor:
-    """Return weights of the gates i, o, f, c in the kernel's order i, f, c, o."""
+    """Return weights of the gates i, o, f, c in the kernel's order i, c, f, o."""
     i, o, f, c = tf.split(weights, 4, axis)
-    return tf.concat([i, f, c, o], axis)
+    return tf.concat([i, c, f, o], axis)

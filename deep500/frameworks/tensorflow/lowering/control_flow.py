@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from deep500.core.errors import UnsupportedOperatorError
+from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.frameworks.tensorflow._known import (
     StaticShapesNeededError,
     constant_value,
@@ -155,13 +156,14 @@ def scan(node: OperatorNode, *values: Any) -> tuple[Any, ...]:
         return tf.constant(True), results[:count], results[count:]
 
     outputs = len(body.outputs) - count
-    results = Loop(node, round_of, padded_types(node, len(body.outputs))[count:]).run(
-        states, tf.cast(rounds, tf.int64), None
-    )
+    output_axes = _each(node, "output_axes", outputs)
+    types = padded_types(node, len(body.outputs))[count:]
+    types = [_with_leading(kind, axis) for kind, axis in zip(types, output_axes, strict=True)]
+    results = Loop(node, round_of, types).run(states, tf.cast(rounds, tf.int64), None)
     stacked = [
         _from_leading(y, axis, bool(backwards))
         for y, axis, backwards in zip(
-            results[count:], _each(node, "output_axes", outputs), _each(node, "output_directions", outputs), strict=True
+            results[count:], output_axes, _each(node, "output_directions", outputs) strict=True
         )
     ]
     return (*results[:count], *stacked)
@@ -169,6 +171,14 @@ def scan(node: OperatorNode, *values: Any) -> tuple[Any, ...]:
 
 def _each(node: OperatorNode, what: str, count: int) -> list[int]:
     return list(node.attributes.get(f"scan_{what}") or [0] * count)
+
+
+def _with_leading(kind: TensorDescriptor | None, axis: int) -> TensorDescriptor | None:
+    """Return a type with an axis moved to the front."""
+    if kind is None or kind.shape is None:
+        return kind
+    sizes = list(kind.shape)
+    return TensorDescriptor(kind.dtype, [sizes.pop(axis), *sizes])
 
 
 def _leading(x: tf.Tensor, axis: int, backwards: bool) -> tf.Tensor:

@@ -59,8 +59,9 @@ def number_range(node: OperatorNode, start: tf.Tensor, limit: tf.Tensor, delta: 
     """Return start, start + delta, ... up to the limit, without it. Source: ONNX Range-27."""
     dtype = start.dtype
     start, limit, delta = (tf.reshape(value, []) for value in (start, limit, delta))
-    if dtype in (tf.int32, tf.int64):
-        return tf.range(start, limit, delta)
+    known = [tf.get_static_value(value) for value in (start, limit, delta)]
+    if dtype.is_integer and all(value is not None for value in known):
+        return tf.constant(np.arange(*(int(value) for value in known)), dtype)
     # TensorFlow adds up the steps, and the sum its errors.
     wide = tf.int64 if dtype.is_integer else tf.float64
     first, last, step = (tf.cast(value, wide) for value in (start, limit, delta))
