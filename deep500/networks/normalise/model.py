@@ -11,6 +11,7 @@ import onnx_ir.passes.common as passes
 from deep500.core.errors import InvalidNetworkError
 from deep500.networks.custom_node import infer_custom_nodes
 from deep500.networks.normalise.gradient import expand_gradients
+from deep500.networks.normalise.p_relu import align_slopes
 from deep500.networks.tensor_roles import ROLE_KEY, TensorRole
 
 __all__ = ["IR_VERSION", "OPSET_VERSION", "normalise_model"]
@@ -36,7 +37,7 @@ def normalise_model(proto: onnx.ModelProto, origin: str = "The model") -> ir.Mod
     Raises:
         InvalidNetworkError: The version converter refuses the model, or a tensor of it cannot be read.
     """
-    proto = expand_gradients(proto)
+    proto = expand_gradients(align_slopes(proto))
     stored = {tensor.name for tensor in proto.graph.initializer}
     try:
         # Functions first: the converter drops their bodies.

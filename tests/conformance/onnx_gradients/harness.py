@@ -88,6 +88,9 @@ def build_network(case: GradientCase, weights: dict[int, Array] | None = None) -
     infos = [_value_info(name, tensors[name]) for name in roles]
     for info, role in zip(infos, roles.values(), strict=True):
         info.metadata_props.add(key=ROLE_KEY, value=role.value)
+    # Shape inference does not read what outputs declare.
+    ranks = {f"p{i}": [None] * weight.ndim for i, weight in (weights or {}).items()}
+    infos += [oh.make_tensor_value_info(name, onnx.TensorProto.DOUBLE, sizes) for name, sizes in ranks.items()]
     graph = oh.make_graph(nodes, "case", fed, typed, stored, value_info=infos)
     return Network.load(oh.make_model(graph, opset_imports=_imports(case), ir_version=IR_VERSION))
 

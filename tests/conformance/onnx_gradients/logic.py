@@ -12,4 +12,6 @@ from tests.conformance.onnx_gradients.values import draw_broadcast, normal, seed
 def where(draw: Draw) -> GradientCase:
     rng = draw(seeds)
     condition, x, y = draw_broadcast(draw, 3)
-    return GradientCase("Where", [np.asarray(rng.random(condition) < 0.5), normal(rng, x), normal(rng, y)], differentiable=(1, 2))
+    return GradientCase(
+        "Where", [np.asarray(rng.random(condition) < 0.5), normal(rng, x), normal(rng, y)], differentiable=(1, 2)
+    )

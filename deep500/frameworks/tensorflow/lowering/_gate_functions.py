@@ -22,7 +22,7 @@ _FUNCTIONS: dict[str, tuple[float | None, float | None, Callable[[tf.Tensor, Any
     "softsign": (None, None, lambda x, alpha, beta: tf.nn.softsign(x)),
     "softplus": (None, None, lambda x, alpha, beta: tf.math.softplus(x)),
     "affine": (1.0, 0.0, lambda x, alpha, beta: alpha * x + beta),
-    "leakyrelu": (0.01, None, lambda x, alpha, beta: tf.nn.leaky_relu(x, alpha)),
+    "leakyrelu": (0.01, None, lambda x, alpha, beta: tf.where(x >= 0, x, alpha * x)),
     "thresholdedrelu": (1.0, None, lambda x, alpha, beta: tf.where(x >= alpha, x, tf.zeros_like(x))),
     "scaledtanh": (1.0, 1.0, lambda x, alpha, beta: alpha * tf.math.tanh(beta * x)),
     "hardsigmoid": (0.2, 0.5, lambda x, alpha, beta: tf.clip_by_value(alpha * x + beta, 0, 1)),

@@ -26,5 +26,5 @@ def root(sums: tf.Tensor, p: int) -> tf.Tensor:
         return sums
     zero = tf.equal(sums, 0)
     safe = tf.where(zero, tf.ones_like(sums), sums)
-    roots = tf.math.sqrt(safe) if p == 2 else tf.math.pow(safe, tf.cast(1 / p, sums.dtype))
+    roots = tf.math.sqrt(safe) if p == 2 else tf.math.pow(safe, tf.constant(1 / p, sums.dtype))
     return tf.where(zero, tf.zeros_like(sums), roots)

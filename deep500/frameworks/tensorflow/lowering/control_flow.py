@@ -163,7 +163,7 @@ def scan(node: OperatorNode, *values: Any) -> tuple[Any, ...]:
     stacked = [
         _from_leading(y, axis, bool(backwards))
         for y, axis, backwards in zip(
-            results[count:], output_axes, _each(node, "output_directions", outputs) strict=True
+            results[count:], output_axes, _each(node, "output_directions", outputs), strict=True
         )
     ]
     return (*results[:count], *stacked)

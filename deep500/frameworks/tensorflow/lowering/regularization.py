@@ -44,8 +44,11 @@ def dropout(
     if mode is False or known == 0:
         return tf.identity(x), tf.ones(tf.shape(x), tf.bool)
     values = _floats(node, 0, x)
-    probability: Any = _floats(node, 1, ratio) if known is None else known
-    probability = tf.reshape(tf.cast(probability, wide_dtype(values)), [])
+    wide = wide_dtype(values)
+    if known is None:
+        probability = tf.reshape(tf.cast(_floats(node, 1, ratio), wide), [])
+    else:
+        probability = tf.constant(known, wide)
     drops = tf.constant(True) if mode else tf.reshape(training, [])
     mask = (_noise(node, tf.shape(x), drops, probability.dtype) >= probability) | ~drops
     mask = tf.ensure_shape(mask, x.shape)

@@ -126,8 +126,7 @@ def unsqueeze(node: OperatorNode, x: tf.Tensor, axes: tf.Tensor) -> tf.Tensor:
 def shape_of(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     """Return the sizes of x from ``start`` to before ``end``, both counted as NumPy does. Source: ONNX Shape-25."""
     part = slice(node.attributes.get("start", 0), node.attributes.get("end"))
-    known = x.shape.as_list()[part]
-    if _are_known(known):
+    if x.shape.rank is not None and _are_known(known := x.shape.as_list()[part]):
         return vector(known)
     return tf.shape(x, tf.int64)[part.start : part.stop]
 
