@@ -82,7 +82,7 @@ class LoweringTable:
     def is_on_host(self, domain: str, op_type: str) -> bool:
         """Whether NumPy computes an operator in place of the framework."""
         self._import_all()
-        return any((domain, name) in self._on_host for name in (op_type, "*"))
+        return (domain, op_type if (domain, op_type) in self._table else "*") in self._on_host
 
     def operators(self) -> list[tuple[str, str, int]]:
         """Return domain, name and first version of every lowering of one operator, sorted."""

@@ -32,8 +32,8 @@ each_operator = pytest.mark.parametrize("name", NAMES)
 def draw_case(data: st.DataObject, name: str) -> Case:
     if name not in CASES:
         pytest.fail(
-            f"The operator deep500/operators/library/{name}.py has no sample case. Add a strategy that draws attributes "
-            f"and inputs to its family's file in tests/conformance/onnx_gradients."
+            f"The operator deep500/operators/library/{name}.py has no sample case. Add a strategy that draws "
+            f"attributes and inputs to its family's file in tests/conformance/onnx_gradients."
         )
     return data.draw(CASES[name])
 

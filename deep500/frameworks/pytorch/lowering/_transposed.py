@@ -25,7 +25,7 @@ class Placement(NamedTuple):
         kernel: Elements of a window.
         strides: Distance between the windows of neighbouring elements.
         dilations: Distance between the elements of a window.
-        begin: Elements of the full output before the output.
+        begin: Elements of the full output before the output; negative where the output begins before the full one.
         end: Elements of the full output after it; negative where the output reaches beyond the full one.
     """
 
@@ -50,8 +50,8 @@ def settings(node: OperatorNode) -> tuple[Any, ...]:
 def lay_out(values: Sequence[Any], kernel: Sequence[int], sizes: Sequence[int] | None) -> Placement:
     """Return where the output lies.
 
-    Padding that ``output_shape`` or SAME ask for follows ONNX' formulas; where the full output is too small for them,
-    nothing is padded before it, and zeros follow after it.
+    Padding that ``output_shape`` or SAME ask for follows ONNX' formulas. Where the full output is too small for them,
+    it is negative: zeros around the output by SAME, and after it by ``output_shape`` alone, as in ONNX' reference.
 
     Args:
         values: What :func:`settings` returned.
@@ -74,7 +74,7 @@ def lay_out(values: Sequence[Any], kernel: Sequence[int], sizes: Sequence[int] |
             begin.append(0 if taken else pads[axis])
             end.append((0 if taken else pads[rank + axis]) - more[axis])
             continue
-        total = max(0, surplus + more[axis])
+        total = surplus + more[axis] if auto_pad.startswith("SAME") else max(0, surplus + more[axis])
         first = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
         begin.append(first)
         end.append(surplus - first)
@@ -83,9 +83,9 @@ def lay_out(values: Sequence[Any], kernel: Sequence[int], sizes: Sequence[int] |
 
 def _native(begin: int, end: int, most: int) -> tuple[int, int]:
     """Return the padding and output padding with which PyTorch's kernel gives one axis, or more than that."""
-    if 0 <= begin - end < most:
+    if 0 <= begin - end < most and begin >= 0:
         return begin, begin - end
-    return (begin, 0) if end > begin else (max(0, end), 0)
+    return max(0, min(begin, end)), 0
 
 
 def conv_transpose(x: Any, w: Any, b: Any, place: Placement, group: int) -> Any:
@@ -98,7 +98,7 @@ def conv_transpose(x: Any, w: Any, b: Any, place: Placement, group: int) -> Any:
     padding, more = tuple(axis[0] for axis in chosen), tuple(axis[1] for axis in chosen)
     begin = tuple(padded - first for first, padded in zip(place.begin, padding))
     end = [padded - extra - last for last, padded, extra in zip(place.end, padding, more)]
-    late = any(width > 0 for width in end)  # zeros that follow get the bias, too
+    late = any(width > 0 for width in (*begin, *end))  # zeros around it get the bias, too
     y = _KERNELS[rank](x, w, None if late else b, place.strides, padding, more, group, place.dilations)
     if any(begin) or any(end):
         y = pad_ends(y, begin, end, 0.0)

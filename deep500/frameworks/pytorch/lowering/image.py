@@ -97,7 +97,7 @@ def non_max_suppression(
     return sampling.non_max_suppression(boxes, scores, most, overlap, least, is_centered)
 
 
-@lowerings.register("ImageDecoder", since=20)
+@lowerings.register("ImageDecoder", since=20, on_host=True)
 def image_decoder(node: OperatorNode, encoded: torch.Tensor) -> Any:
     """The pixels of an image file, ``[H, W, C]``. Runs on the host. Source: ONNX ImageDecoder-20."""
     return run_on_host(node, encoded)[0]

@@ -19,7 +19,7 @@ __all__: list[str] = []
 _DOMAIN = "ai.onnx.ml"
 
 
-@lowerings.register("*", since=1, domain=_DOMAIN)
+@lowerings.register("*", since=1, domain=_DOMAIN, on_host=True)
 def evaluated(node: OperatorNode, *values: Any) -> Any:
     """What ONNX' reference makes of an operator of the domain that has no lowering of its own. Runs on the host."""
     return run_on_host(node, *values)

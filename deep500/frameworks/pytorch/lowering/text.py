@@ -11,7 +11,7 @@ from deep500.networks.operator_node import OperatorNode
 __all__: list[str] = []
 
 
-@lowerings.register("StringConcat", since=20)
+@lowerings.register("StringConcat", since=20, on_host=True)
 def string_concat(node: OperatorNode, a: Any, b: Any) -> Any:
     """One text after the other, element by element. Runs on the host.
 
@@ -20,7 +20,7 @@ def string_concat(node: OperatorNode, a: Any, b: Any) -> Any:
     return run_on_host(node, a, b)
 
 
-@lowerings.register("StringNormalizer", since=10)
+@lowerings.register("StringNormalizer", since=10, on_host=True)
 def string_normalizer(node: OperatorNode, x: Any) -> Any:
     """Texts without stop words, in upper or lower case. Runs on the host.
 
@@ -29,7 +29,7 @@ def string_normalizer(node: OperatorNode, x: Any) -> Any:
     return run_on_host(node, x)
 
 
-@lowerings.register("StringSplit", since=20)
+@lowerings.register("StringSplit", since=20, on_host=True)
 def string_split(node: OperatorNode, x: Any) -> Any:
     """Parts of every text, filled up with empty ones, and their numbers. Runs on the host.
 
@@ -38,7 +38,7 @@ def string_split(node: OperatorNode, x: Any) -> Any:
     return run_on_host(node, x)
 
 
-@lowerings.register("RegexFullMatch", since=20)
+@lowerings.register("RegexFullMatch", since=20, on_host=True)
 def regex_full_match(node: OperatorNode, x: Any) -> Any:
     """Whether a regular expression describes the whole text. Runs on the host.
 
@@ -47,7 +47,7 @@ def regex_full_match(node: OperatorNode, x: Any) -> Any:
     return run_on_host(node, x)
 
 
-@lowerings.register("TfIdfVectorizer", since=9)
+@lowerings.register("TfIdfVectorizer", since=9, on_host=True)
 def tf_idf_vectorizer(node: OperatorNode, x: Any) -> Any:
     """How often sequences of words or numbers occur. Runs on the host.
 

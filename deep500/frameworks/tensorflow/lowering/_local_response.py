@@ -32,5 +32,7 @@ def lrn(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     channels = tf.shape(x)[1]
     sums = tf.add_n([squares[:, first : first + channels] for first in range(before + behind + 1)])
     alpha, beta = float(node.attributes.get("alpha", 1e-4)), float(node.attributes.get("beta", 0.75))
-    y = wide * tf.math.pow(float(node.attributes.get("bias", 1.0)) + alpha / count * sums, tf.constant(-beta, wide.dtype))
+    y = wide * tf.math.pow(
+        float(node.attributes.get("bias", 1.0)) + alpha / count * sums, tf.constant(-beta, wide.dtype)
+    )
     return tf.ensure_shape(tf.cast(y, x.dtype), x.shape)

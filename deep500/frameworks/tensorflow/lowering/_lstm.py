@@ -15,6 +15,9 @@ from deep500.networks.operator_node import OperatorNode
 
 __all__ = ["can_be_fused", "fused_lstm", "lstm_step"]
 
+#: Largest state for which the kernel was faster than the loop with small and with large batches, on the processor.
+_LARGEST_FUSED = 32
+
 
 def lstm_step(direction: Direction, functions: list[GateFunction], peepholes: tf.Tensor | None, coupled: bool) -> Step:
     """Return what one direction does at each step.
@@ -44,11 +47,12 @@ def lstm_step(direction: Direction, functions: list[GateFunction], peepholes: tf
 
 
 def can_be_fused(node: OperatorNode, layer: Layer) -> bool:
-    """Return whether TensorFlow's kernel of a whole layer does what the node says."""
+    """Return whether TensorFlow's kernel of a whole layer does what the node says, and does it faster than a loop."""
     names = node.attributes.get("activations") or []
     usual = ["sigmoid", "tanh", "tanh"] * layer.count
     return (
         layer.x.dtype == tf.float32
+        and layer.hidden <= _LARGEST_FUSED
         and layer.lengths is None
         and not is_empty(layer.x)
         and not node.attributes.get("clip")

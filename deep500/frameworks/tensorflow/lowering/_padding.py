@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from deep500.core.errors import OperatorError
-from deep500.frameworks.tensorflow.lowering._parameters import Size, length, maximum, minimum, sizes, vector
+from deep500.frameworks.tensorflow.lowering._parameters import Size, length, maximum, minimum, sizes, static, vector
 
 __all__ = ["crop_and_pad", "pad_by"]
 
@@ -71,8 +71,13 @@ def crop_and_pad(
         x = tf.slice(x, vector(first), vector(count))
     if all(_is_zero(n) for n in (*before, *behind)):
         return tf.identity(x)
+    pairs = tf.transpose([vector(before), vector(behind)])
     filling = tf.zeros([], x.dtype) if value is None else tf.reshape(tf.cast(value, x.dtype), [])
-    return tf.pad(x, tf.transpose([vector(before), vector(behind)]), constant_values=filling)
+    if value is not None and x.dtype.is_floating and static(value) is None:
+        # TensorFlow's padding has no gradient by the value.
+        inside = tf.pad(tf.fill(vector(count), True), pairs)
+        return tf.where(inside, tf.pad(x, pairs), filling)
+    return tf.pad(x, pairs, constant_values=filling)
 
 
 def _edge(places: tf.Tensor, count: tf.Tensor) -> tf.Tensor:

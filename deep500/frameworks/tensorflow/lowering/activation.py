@@ -89,13 +89,10 @@ def gelu(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     approximate = node.attributes.get("approximate", "none") == "tanh"
     if x.dtype != tf.float64:
         return tf.nn.gelu(x, approximate=approximate)
-    # TensorFlow rounds all constants to 32 bits, ONNX those that its definition writes down.
+    # TensorFlow rounds the constants to 32 bits.
     if approximate:
-        return 0.5 * x * (1 + tf.math.tanh(math.sqrt(_TWO_OVER_PI) * (x + _CUBIC * x * x * x)))
+        return 0.5 * x * (1 + tf.math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
     return 0.5 * x * (1 + tf.math.erf(x * math.sqrt(0.5)))
-
-
-_TWO_OVER_PI, _CUBIC = 0.6366197466850281, 0.044714998453855515
 
 
 @lowerings.register("Mish", since=18)
@@ -131,11 +128,7 @@ def hard_sigmoid(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
 @lowerings.register("HardSwish", since=14)
 def hard_swish(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     """Return x times (x / 6 + 1 / 2), the latter between 0 and 1. Source: ONNX HardSwish-22."""
-    return x * _hard_sigmoid(x, _SIXTH, 0.5)
-
-
-#: ONNX defines the operator by constants of 32 bits.
-_SIXTH = 0.1666666716337204
+    return x * _hard_sigmoid(x, 1 / 6, 0.5)
 
 
 @lowerings.register("Softplus", since=1)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 import tensorflow as tf
 
@@ -79,13 +79,17 @@ def _unpacked(node: OperatorNode, query: tf.Tensor, key: tf.Tensor, value: tf.Te
 
 
 def _scaled(node: OperatorNode, query: tf.Tensor) -> tf.Tensor:
-    """Return queries whose products with the keys are the scores."""
+    r"""Return queries whose products with the keys are the scores.
+
+    ONNX defines the operator with :math:`\sqrt{scale}` in float32, for inputs in float64 too.
+    """
     scale: Any = node.attributes.get("scale")
-    if scale is None and query.shape[3] is not None:
-        scale = 1 / math.sqrt(query.shape[3]) if query.shape[3] else 1.0
-    elif scale is None:
-        scale = tf.math.rsqrt(tf.cast(size(query, 3), query.dtype))
-    return query * scale
+    if scale is None and query.shape[3] is None:
+        root = tf.math.sqrt(tf.math.rsqrt(tf.cast(size(query, 3), tf.float32)))
+        return query * tf.cast(root, query.dtype) ** 2
+    if scale is None:
+        scale = np.float32(1) / np.sqrt(np.float32(max(query.shape[3], 1)))
+    return query * float(np.sqrt(np.float32(scale))) ** 2
 
 
 def _probabilities(node: OperatorNode, scores: tf.Tensor, mask: AttentionMask) -> tf.Tensor:

@@ -158,7 +158,7 @@ def non_max_suppression(
     return tf.ensure_shape(found.concat(), [None, 3])
 
 
-@lowerings.register("ImageDecoder", since=20)
+@lowerings.register("ImageDecoder", since=20, on_host=True)
 def decode_image(node: OperatorNode, stream: tf.Tensor) -> tf.Tensor:
     """Return the pixels of an encoded image. Runs on the host. Source: ONNX ImageDecoder-20."""
     return on_host(node, stream)[0]

@@ -57,7 +57,7 @@ def label_encoder(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     return tf.gather(constants, place)
 
 
-@lowerings.register("*", since=1, domain=_DOMAIN)
+@lowerings.register("*", since=1, domain=_DOMAIN, on_host=True)
 def host_operator(node: OperatorNode, *tensors: tf.Tensor | None) -> tuple[tf.Tensor, ...]:
     """Run an operator of the domain without a lowering of its own. Runs on the host."""
     return on_host(node, *tensors)

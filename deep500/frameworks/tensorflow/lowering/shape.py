@@ -116,8 +116,13 @@ def unsqueeze(node: OperatorNode, x: tf.Tensor, axes: tf.Tensor) -> tf.Tensor:
         added = tf.reduce_any(tf.range(rank, dtype=axes.dtype) == (tf.reshape(axes, [-1]) % rank)[:, None], 0)
         source = tf.where(added, x.shape.rank, tf.cumsum(tf.cast(~added, tf.int32)) - 1)
         return declared(node, tf.reshape(x, tf.gather(tf.concat([tf.shape(x), [1]], 0), source)))
-    rank = x.shape.rank + given.size
-    for axis in sorted(int(axis) % rank for axis in given.ravel()):
+    axes_of_result = sorted(int(axis) for axis in given.ravel())
+    if axes_of_result and axes_of_result[-1] < 0:
+        # Counted from the end throughout, they say where they are whatever the rank, which may not be known.
+        axes_of_result.reverse()
+    elif axes_of_result and axes_of_result[0] < 0:
+        axes_of_result = sorted(axis % (x.shape.rank + given.size) for axis in axes_of_result)
+    for axis in axes_of_result:
         x = tf.expand_dims(x, axis)
     return x
 
@@ -198,7 +203,10 @@ def slice_axes(
     axes: tf.Tensor | None = None,
     steps: tf.Tensor | None = None,
 ) -> tf.Tensor:
-    """Return the elements from a start to before an end of some axes, counted as NumPy does. Source: ONNX Slice-13."""
+    """Return the elements from a start to before an end of some axes; a start before the first one is the first one.
+
+    Source: ONNX Slice-13.
+    """
     rank = x.shape.rank
     if axes is not None and static(axes) is None:
         # Which axis a number belongs to is known at run time only.
@@ -208,6 +216,7 @@ def slice_axes(
             tf.tensor_scatter_nd_update(tf.constant([d] * rank, tf.int64), places, tf.cast(given, tf.int64))
             for given, d in full
         )
+        begin = tf.maximum(begin, -tf.shape(x, tf.int64))
         return declared(node, tf.strided_slice(x, begin, end, stride))
     from_, to = (entries(node, given, "its number of axes") for given in (starts, ends))
     by = [1] * len(from_) if steps is None else entries(node, steps, "its number of axes")
@@ -217,6 +226,9 @@ def slice_axes(
     whole = (1 << rank) - 1
     for axis, *numbers in zip(order, from_, to, by, strict=True):
         begin[axis], end[axis], stride[axis] = numbers
+        if not isinstance(begin[axis], int) or begin[axis] < 0:
+            # Going backwards, TensorFlow, like NumPy, would start before the first element, where nothing is.
+            begin[axis] = maximum(begin[axis], -size(x, axis))
         whole &= ~(1 << axis)
     bounds = (vector(begin), vector(end), vector(stride))
     return declared(node, tf.strided_slice(x, *bounds, begin_mask=whole, end_mask=whole))

@@ -27,13 +27,13 @@ def regex_full_match(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     return tf.strings.regex_full_match(x, node.attributes["pattern"])
 
 
-@lowerings.register("StringNormalizer", since=10)
+@lowerings.register("StringNormalizer", since=10, on_host=True)
 def string_normalizer(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     """Return the texts in one case, without stop words. Runs on the host. Source: ONNX StringNormalizer-10."""
     return on_host(node, x, fallback=[TensorDescriptor(STRING, [None] * x.shape.rank)])[0]
 
 
-@lowerings.register("StringSplit", since=20)
+@lowerings.register("StringSplit", since=20, on_host=True)
 def string_split(node: OperatorNode, x: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Return the parts of each text, filled up with empty texts, and their number. Runs on the host.
 
@@ -43,7 +43,7 @@ def string_split(node: OperatorNode, x: tf.Tensor) -> tuple[tf.Tensor, ...]:
     return on_host(node, x, fallback=[TensorDescriptor(STRING, [*shape, None]), TensorDescriptor("int64", shape)])
 
 
-@lowerings.register("TfIdfVectorizer", since=9)
+@lowerings.register("TfIdfVectorizer", since=9, on_host=True)
 def tf_idf_vectorizer(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     """Return how often n-grams occur in a text, perhaps weighted. Runs on the host. Source: ONNX TfIdfVectorizer-9."""
     size = max(node.attributes["ngram_indexes"], default=-1) + 1

@@ -1,0 +1,1 @@
+"""Graphs differentiated into graphs: the reverse pass, and one rule an operator."""

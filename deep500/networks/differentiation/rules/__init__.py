@@ -1,0 +1,1 @@
+"""The rules of the reverse pass, one file an operator family; they are found by :mod:`..rule_table`."""
