@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-from numpy.typing import NDArray
 from onnxscript import GraphBuilder, nn
 
 from deep500.core.counts import check_count
@@ -17,14 +16,18 @@ from deep500.core.random import check_seed, random_stream
 from deep500.core.registry import Registry
 from deep500.core.tensor_descriptor import numpy_dtype
 from deep500.core.texts import shown
-from deep500.networks.layers import InitializedParameter
+from deep500.networks.layers import InitializedParameter, ModelInput
 from deep500.networks.network import Network
 from deep500.networks.normalise.model import IR_VERSION, OPSET_VERSION
+from deep500.networks.tensor_roles import ROLE_KEY, TensorRole
 
 __all__ = ["MODELS", "create_model"]
 
 #: The models, one file each in ``deep500/networks/models``.
 MODELS = Registry("model", "deep500.networks.models")
+
+#: Number of classes, and shape of one sample, of models that set none.
+DEFAULT_CLASSES, DEFAULT_SHAPE = 10, (1, 28, 28)
 
 #: What makes a model's module: ``(*, classes, shape, ...)``.
 ModelFunction = Callable[..., nn.Module]
@@ -35,23 +38,26 @@ def create_model(
     /,
     batch_size: int | str | None = None,
     *,
-    classes: int = 10,
-    shape: Sequence[int] = (1, 28, 28),
+    classes: int | None = None,
+    shape: Sequence[int | str] | None = None,
     seed: int = 0,
     dtype: str = "float32",
     **arguments: Any,
 ) -> Network:
     """Create one of the models that ``deep500 list models`` shows, or one of your own.
 
-    The network has one input, ``"input"`` of shape ``[batch, *shape]``, and one output, ``"output"`` of shape
-    ``[batch, classes]`` (class scores, or regression targets). First weights are drawn in float64 from one Philox
-    stream a parameter, named for it, and rounded to ``dtype``.
+    The network has one output, ``"output"`` of shape ``[batch, classes]`` (class scores, or regression targets); where
+    every position of a sample has scores of its own, the positions come after: ``[batch, classes, height, width]``,
+    ``[batch, classes, sequence]``. Most models have one input, ``"input"`` of shape ``[batch, *shape]``; texts are int64
+    numbers of tokens. First weights are drawn in float64 from one Philox stream a parameter, named for it, and rounded
+    to ``dtype``; that is done when they are first asked for.
 
     Args:
         model: The model's name, or a function ``(*, classes, shape, ...)`` that returns an ``onnxscript.nn.Module``.
         batch_size: Number of samples a batch; by default symbolic, so that every size is accepted.
-        classes: Number of outputs a sample.
-        shape: Shape of one sample, such as ``(1, 28, 28)`` for ``[C, H, W]``.
+        classes: Number of outputs a sample or position; by default the model's own number, or 10.
+        shape: Shape of one sample, such as ``(1, 28, 28)`` for ``[C, H, W]``; by default the model's own, or that. A
+            size that the model's own shape leaves open, such as the length of a text, may be a text: its symbol.
         seed: Seed of the first weights.
         dtype: Floating dtype of the network.
         **arguments: Arguments of the model itself, such as ``depth=44``.
@@ -62,8 +68,11 @@ def create_model(
     """
     name, module_function = _found(model)
     check_seed(seed)
-    sample_shape = _check_shape(shape)
-    check_count("classes", classes, least=1)
+    own_shape = _default(module_function, "shape", DEFAULT_SHAPE)
+    sample_shape = _check_shape(own_shape if shape is None else shape, own_shape)
+    classes = check_count(
+        "classes", _default(module_function, "classes", DEFAULT_CLASSES) if classes is None else classes, least=1
+    )
     if batch_size is not None and not (isinstance(batch_size, str) and batch_size):
         check_count("batch_size", batch_size, least=1)
     element = numpy_dtype(dtype)
@@ -77,14 +86,17 @@ def create_model(
     for child in module.modules():
         for parameter in child.parameters(recurse=False):
             parameter.type = ir.TensorType(ir.DataType.from_numpy(element))
-    input_shape = ["batch" if batch_size is None else batch_size, *sample_shape]
-    x = builder.input("input", ir.DataType.from_numpy(element), input_shape)
-    builder.add_output(module(builder.op, x), "output")
+    batch = "batch" if batch_size is None else batch_size
+    inputs = [
+        builder.input(given.name, _data_type(given.dtype, element), [batch, *given.shape])
+        for given in _inputs(name, module, sample_shape)
+    ]
+    builder.add_output(module(builder.op, *inputs), "output")
     for parameter_name, value in graph.initializers.items():
-        if isinstance(value, InitializedParameter) and value.shape is not None:
-            sizes = [int(d) for d in value.shape.numpy()]
-            values = _draw(value, random_stream(seed, "parameter", parameter_name), sizes)
-            value.const_value = ir.tensor(values.astype(element), name=parameter_name)
+        if isinstance(value, InitializedParameter):
+            value.const_value = _first_values(value, parameter_name, seed, element)
+        elif not isinstance(value, nn.Parameter):  # a number that the module's code writes
+            value.metadata_props.setdefault(ROLE_KEY, TensorRole.CONSTANT.value)
     return Network(ir.Model(graph, ir_version=IR_VERSION, producer_name="deep500"))
 
 
@@ -100,7 +112,30 @@ def _found(model: Any) -> tuple[str, ModelFunction]:
     return getattr(model, "__name__", type(model).__name__), model
 
 
-def _made(name: str, function: ModelFunction, classes: int, shape: tuple[int, ...], arguments: Any) -> nn.Module:
+def _default(function: ModelFunction, name: str, otherwise: Any) -> Any:
+    """Return a default of the model's function, or what all models have that set none."""
+    parameter = inspect.signature(function).parameters.get(name)
+    return otherwise if parameter is None or parameter.default is inspect.Parameter.empty else parameter.default
+
+
+def _inputs(name: str, module: nn.Module, shape: tuple[int | str, ...]) -> Sequence[ModelInput]:
+    """Return the inputs that a module lists, or the one that it has otherwise."""
+    listed = getattr(module, "inputs", None)
+    if listed is None:
+        return (ModelInput("input", shape),)
+    inputs = listed() if callable(listed) else listed
+    if not isinstance(inputs, (tuple, list)) or not inputs or not all(isinstance(i, ModelInput) for i in inputs):
+        raise InvalidInputError(
+            f"The module of model {name!r} lists the inputs {shown(inputs)}; accepted is a tuple of ModelInput."
+        )
+    return inputs
+
+
+def _data_type(dtype: str | None, element: Any) -> ir.DataType:
+    return ir.DataType.from_numpy(element if dtype is None else numpy_dtype(dtype))
+
+
+def _made(name: str, function: ModelFunction, classes: int, shape: tuple[int | str, ...], arguments: Any) -> nn.Module:
     module = function(classes=classes, shape=shape, **arguments)
     if not isinstance(module, nn.Module):
         raise InvalidInputError(
@@ -110,13 +145,25 @@ def _made(name: str, function: ModelFunction, classes: int, shape: tuple[int, ..
     return module
 
 
-def _check_shape(shape: Any) -> tuple[int, ...]:
-    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else None
-    if not sizes or any(isinstance(s, bool) or not isinstance(s, int) or s < 1 for s in sizes):
+def _check_shape(shape: Any, own: Sequence[int | str]) -> tuple[int | str, ...]:
+    """Return a sample's shape; a size that is symbolic in the model's own shape may be symbolic here."""
+    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else ()
+    symbolic = [isinstance(size, str) for size in own] if len(own) == len(sizes) else [False] * len(sizes)
+    if not sizes or not all(map(_is_size, sizes, symbolic)):
+        texts = (
+            " Its sizes may be texts, the names of symbolic sizes, where they are so there." if any(symbolic) else ""
+        )
+        example = tuple(own) if any(isinstance(size, str) for size in own) else "(3, 32, 32) for [C, H, W]"
         raise InvalidInputError(
-            f"shape was given as {shape!r}; accepted is the shape of one sample, such as (3, 32, 32) for [C, H, W]."
+            f"shape was given as {shape!r}; accepted is the shape of one sample, such as {example}.{texts}"
         )
     return sizes
+
+
+def _is_size(size: Any, symbolic: bool) -> bool:
+    if isinstance(size, str):
+        return symbolic and size.isidentifier()
+    return isinstance(size, int) and not isinstance(size, bool) and size >= 1
 
 
 def _check_arguments(name: str, function: Any, arguments: dict[str, Any]) -> None:
@@ -132,8 +179,24 @@ def _check_arguments(name: str, function: Any, arguments: dict[str, Any]) -> Non
         )
 
 
-def _draw(parameter: InitializedParameter, stream: np.random.Generator, sizes: list[int]) -> NDArray[Any]:
+def _first_values(parameter: InitializedParameter, name: str, seed: int, element: np.dtype[Any]) -> ir.LazyTensor:
+    """Return a parameter's first values: they are drawn once, when somebody reads them."""
+    assert parameter.shape is not None
+    sizes = [int(size) for size in parameter.shape.numpy()]
     try:
-        return parameter.initial(stream, sizes)
+        np.empty(sizes)  # only asks for the memory: what does not fit is reported now
     except (MemoryError, ValueError, OverflowError) as error:
-        raise InvalidInputError(f"A parameter of shape {sizes} does not fit into memory: {error}") from error
+        raise _too_large(sizes, error) from error
+
+    def draw() -> ir.TensorProtocol:
+        try:
+            values = parameter.initial(random_stream(seed, "parameter", name), sizes)
+            return ir.tensor(values.astype(element, copy=False), name=name)
+        except MemoryError as error:
+            raise _too_large(sizes, error) from error
+
+    return ir.LazyTensor(draw, ir.DataType.from_numpy(element), ir.Shape(sizes), cache=True, name=name)
+
+
+def _too_large(sizes: list[int], error: Exception) -> InvalidInputError:
+    return InvalidInputError(f"A parameter of shape {sizes} does not fit into memory: {error}")

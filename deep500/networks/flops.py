@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
-from deep500.core.errors import InvalidInputError, UnsupportedOperatorError
+from deep500.core.errors import InvalidInputError, InvalidNetworkError, UnsupportedOperatorError
 from deep500.core.tensor_descriptor import Dimension, TensorDescriptor
 from deep500.networks.flop_rules import flop_rules
 from deep500.networks.operator_node import OperatorNode, describe_value, read_node
+from deep500.networks.symbolic_sizes import checked_sizes
 from deep500.networks.training_form import Mode, node_in_mode
 
 if TYPE_CHECKING:
@@ -36,12 +37,15 @@ class FlopCount:
     Attributes:
         batch_size: The number of samples that they are counted for.
         nodes: The nodes in the network's order, in evaluation form, with every size that could be told.
-        flops: For each of the nodes its operations, ``None`` where there is no rule for its operator.
+        flops: For each of the nodes its operations, ``None`` where there is no rule for its operator, or a size that
+            matters is not known.
+        obstacles: Why the operations of a node are not known although there is a rule, by the node's index.
     """
 
     batch_size: int
     nodes: tuple[OperatorNode, ...]
     flops: tuple[int | None, ...]
+    obstacles: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -53,8 +57,8 @@ class FlopCount:
         """Number of nodes by operator (``"ai.onnx::Resize"``) for operators without a rule."""
         return Counter(
             f"{node.domain or 'ai.onnx'}::{node.op_type}"
-            for node, count in zip(self.nodes, self.flops)
-            if count is None
+            for index, (node, count) in enumerate(zip(self.nodes, self.flops))
+            if count is None and index not in self.obstacles
         )
 
 
@@ -81,24 +85,38 @@ def network_flops(network: Network, batch_size: int = 1) -> int:
     return count.total
 
 
-def count_flops(network: Network, batch_size: int = 1) -> FlopCount:
+def count_flops(
+    network: Network, batch_size: int = 1, *, sizes: Mapping[str, int] | None = None, partial: bool = False
+) -> FlopCount:
     """Count the floating-point operations of every node.
 
     Args:
         network: The network; its mode does not matter.
         batch_size: Size of the batch, which is the first dimension of the first input where that is symbolic. A
             network of a fixed batch size is counted for that.
+        sizes: Further symbolic sizes by their names, such as ``{"length": 128}``.
+        partial: Whether nodes whose operations depend on a size that is not known are left out
+            (:attr:`FlopCount.obstacles`) instead of refused.
 
     Raises:
         InvalidInputError: The batch size is no number from 1, or another than the network's fixed one.
         InvalidNetworkError: A node's operations depend on another symbolic size; the message names it.
+        UnknownNameError: No input has a size of a name that was given.
     """
-    bound, counted_for = _bind_batch(network, batch_size)
+    bound, counted_for = _bind_sizes(network, batch_size, checked_sizes(network, sizes))
     graph = bound.graph
-    nodes = []
-    for node in graph:
-        nodes.append(node_in_mode(read_node(node, graph.opset_imports), Mode.EVAL, frozenset())[0])
-    return FlopCount(counted_for, tuple(nodes), tuple(node_flops(node) for node in nodes))
+    nodes = tuple(node_in_mode(read_node(node, graph.opset_imports), Mode.EVAL, frozenset())[0] for node in graph)
+    flops: list[int | None] = []
+    obstacles: dict[int, str] = {}
+    for index, node in enumerate(nodes):
+        try:
+            flops.append(node_flops(node))
+        except InvalidNetworkError as error:
+            if not partial:
+                raise
+            obstacles[index] = str(error)
+            flops.append(None)
+    return FlopCount(counted_for, nodes, tuple(flops), obstacles)
 
 
 def node_flops(node: OperatorNode) -> int | None:
@@ -124,26 +142,44 @@ def _is_floating(descriptor: TensorDescriptor) -> bool:
     return descriptor.dtype.startswith(("float", "bfloat", "complex"))
 
 
-def _bind_batch(network: Network, batch_size: int) -> tuple[ir.Model, int]:
-    """Return a copy of the model (the weights are shared) with the batch size in every shape."""
+def _bind_sizes(network: Network, batch_size: int, sizes: Mapping[str, int]) -> tuple[ir.Model, int]:
+    """Return a copy of the model (the weights are shared) with the batch size and others in every shape."""
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise InvalidInputError(f"batch_size was given as {batch_size!r}; accepted are whole numbers from 1.")
     model = network.model.clone()
     inputs = [value for value in model.graph.inputs if value.name in network.inputs]
     batch = _first_dimension(inputs[0]) if inputs else 1
-    if isinstance(batch, int):
-        if batch_size not in (1, batch):
+    if isinstance(batch, str) and batch in sizes:
+        if batch_size not in (1, sizes[batch]):
             raise InvalidInputError(
-                f"batch_size was given as {batch_size}; network {network.name!r} has the fixed batch size {batch}."
+                f"batch_size was given as {batch_size}, and {batch!r}, the batch, as {sizes[batch]}."
             )
+        batch_size = sizes[batch]
+    if isinstance(batch, int) and batch_size not in (1, batch):
+        raise InvalidInputError(
+            f"batch_size was given as {batch_size}; network {network.name!r} has the fixed batch size {batch}."
+        )
+    if isinstance(batch, int) and not sizes:
         return model, batch
+    for value in inputs:
+        for name, size in sizes.items():
+            _replace_size(value, name, size)
+    if not isinstance(batch, int):
+        _bind_batch(model, inputs, batch, batch_size)
     for value in (v for node in model.graph for v in node.outputs):
-        _replace_size(value, batch, batch_size)
+        for name, size in sizes.items():
+            _replace_size(value, name, size)
+    # Sizes that follow from the batch ("batch * 49") are inferred; nodes that contradict it keep what they had.
+    inferred = passes.ShapeInferencePass(strict_mode=False)(model).model
+    return inferred, batch if isinstance(batch, int) else batch_size
+
+
+def _bind_batch(model: ir.Model, inputs: Sequence[ir.Value], batch: str | None, size: int) -> None:
+    for value in (v for node in model.graph for v in node.outputs):
+        _replace_size(value, batch, size)
     for value in inputs:
         # Where the batch has no name, it is the first dimension of the other inputs as well.
-        _replace_size(value, batch, batch_size, unnamed_first=batch is None)
-    # Sizes that follow from the batch ("batch * 49") are inferred; nodes that contradict it keep what they had.
-    return passes.ShapeInferencePass(strict_mode=False)(model).model, batch_size
+        _replace_size(value, batch, size, unnamed_first=batch is None)
 
 
 def _replace_size(value: ir.Value, symbol: str | None, size: int, *, unnamed_first: bool = False) -> None:

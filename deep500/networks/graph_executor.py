@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, ClassVar, TypeAlias
@@ -21,6 +22,8 @@ from deep500.networks.program import Program
 from deep500.networks.tensor_store import as_array, check_fed_tensor
 
 __all__ = ["GraphExecutor", "NetworkSource", "UpdateRule", "gradient_name"]
+
+_logger = logging.getLogger(__name__)
 
 #: What an executor can be made from.
 NetworkSource: TypeAlias = Network | str | PathLike[str] | bytes | Any
@@ -49,6 +52,9 @@ class GraphExecutor(abc.ABC):
         network: The network, bound to this executor.
         device: Where it runs.
         events: Listeners of the runs.
+        compiles: Whether the framework's compiler is used where it pays.
+        compilation: What came of compiling, by what was compiled: that it pays, or why it is not done. Empty before the
+            first run.
     """
 
     framework: ClassVar[str]
@@ -57,7 +63,11 @@ class GraphExecutor(abc.ABC):
     folds_constants: ClassVar[bool] = True
 
     def __init__(
-        self, network: NetworkSource, device: str | Device | None = None, events: Iterable[ExecutorEvent] = ()
+        self,
+        network: NetworkSource,
+        device: str | Device | None = None,
+        events: Iterable[ExecutorEvent] = (),
+        compile: bool = False,
     ) -> None:
         """Bind a network to a device.
 
@@ -65,12 +75,17 @@ class GraphExecutor(abc.ABC):
             network: A network, or anything that :meth:`Network.load` takes.
             device: A device or its name, the processor by default.
             events: Listeners of the runs.
+            compile: Whether to use the framework's compiler where it pays; :attr:`compilation` says where it did not.
 
         Raises:
             DeviceError: The framework does not find the device.
             InvalidInputError: An event is none.
         """
+        if not isinstance(compile, bool):
+            raise InvalidInputError(f"compile was given as {shown(compile)}; accepted are True and False.")
         self.device = parse_device(device)
+        self.compiles = compile
+        self.compilation: dict[str, str] = {}
         self.events = list(events)
         for event in self.events:
             if not isinstance(event, ExecutorEvent):
@@ -296,6 +311,11 @@ class GraphExecutor(abc.ABC):
         if value is None:
             raise InvalidInputError(f"Input {name!r} was given as None; accepted is {descriptor}.")
         return self._taken(name, value, descriptor, {})
+
+    def _note_compilation(self, purpose: str, found: str) -> None:
+        """Write down, and tell, what came of compiling."""
+        self.compilation[purpose] = found
+        _logger.info("%s of network %r in %s: %s", purpose, self.network.name, self.framework, found)
 
     def _check_input(
         self, name: str, value: Any, expected: TensorDescriptor, sizes: dict[str, tuple[int, str]]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from deep500.core.errors import InvalidInputError, InvalidNetworkError, UnknownNameError, near_miss
 from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.networks._tensor_values import stored_tensor
 from deep500.networks.operator_node import describe_type, describe_value
 from deep500.networks.program import Program, build_program
 from deep500.networks.tensor_roles import TensorRole, initializer_role, is_loss
@@ -50,39 +51,94 @@ class Network:
         self._programs: dict[tuple[frozenset[str], Mode, int], Program] = {}
 
     @classmethod
-    def load(cls, source: str | PathLike[str] | bytes | onnx.ModelProto) -> Network:
+    def load(
+        cls, source: str | PathLike[str] | bytes | IO[bytes] | onnx.ModelProto, *, max_size_bytes: int | None = None
+    ) -> Network:
         """Read a network from an ONNX file, from a file's bytes or from a model.
 
-        The model is checked, normalised and its shapes are inferred.
+        The model is checked, normalised and its shapes are inferred. Values that the file keeps in other files are read
+        from its own folder only.
 
         Args:
-            source: A path, the bytes of a file, or an ``onnx.ModelProto``.
+            source: A path, the bytes of a file, an open file, or an ``onnx.ModelProto``.
+            max_size_bytes: Largest size of the file and of the values that it keeps in other files, together.
 
         Raises:
             InvalidNetworkError: It cannot be read or is not valid ONNX.
         """
         from deep500.networks.loading import load_model
 
-        return cls(load_model(source))
+        return cls(load_model(source, max_size_bytes=max_size_bytes))
 
-    def save(self, path: str | PathLike[str]) -> None:
+    @classmethod
+    def from_torch(
+        cls, module: Any, example: Any, *, dynamic_batch: bool = True, names: Mapping[str, str] | None = None
+    ) -> Network:
+        """Return what a ``torch.nn.Module`` computes, exported by ``torch.export``.
+
+        Parameters keep their names, and are trained unless they have ``requires_grad=False``. Running statistics of
+        BatchNormalization are states, other buffers constants. The module is left as it was.
+
+        Args:
+            module: The module.
+            example: A tensor or array, a tuple of them for several arguments, or a dictionary of them by argument.
+            dynamic_batch: Whether the size of the first dimension may differ from the example's.
+            names: New names of inputs (by default those of the arguments of ``forward``) and outputs (``output``, or
+                ``output_0`` and so on).
+
+        Raises:
+            InvalidNetworkError: PyTorch cannot export the module.
+            MissingDependencyError: PyTorch is not installed.
+        """
+        from deep500.networks.importing import import_network
+
+        return import_network("pytorch", module, example, dynamic_batch=dynamic_batch, names=names)
+
+    @classmethod
+    def from_keras(cls, model: Any, example: Any = None, *, names: Mapping[str, str] | None = None) -> Network:
+        """Return what a ``keras.Model`` computes, converted by tf2onnx.
+
+        Weights keep their names (``weight.path``) and are trained unless Keras does not. Running statistics of
+        BatchNormalization are states.
+
+        Args:
+            model: The model.
+            example: Inputs of a model that does not declare them: a tensor or array, or a list of them.
+            names: New names of inputs (by default those that Keras gave them) and outputs (``output``, or ``output_0``
+                and so on).
+
+        Raises:
+            InvalidNetworkError: The model cannot be converted.
+            MissingDependencyError: TensorFlow or tf2onnx is not installed.
+        """
+        from deep500.networks.importing import import_network
+
+        return import_network("tensorflow", model, example, names=names)
+
+    def save(self, path: str | PathLike[str], *, external_data: bool | None = None) -> None:
         """Write the network, with the current values of its tensors, as an ONNX file.
 
         The file appears whole or not at all.
 
+        Args:
+            path: Where to.
+            external_data: Whether the tensors go to a file beside it; by default only those that protobuf's limit of
+                2 GB keeps out of the file.
+
         Raises:
             InvalidNetworkError: The file cannot be written.
         """
-        from deep500.networks.loading import save_model
+        from deep500.networks.saving import save_model
 
-        save_model(self.to_proto(), path)
+        current = None if isinstance(self._store, InitializerStore) else self._store.fetch
+        save_model(self.model, path, current, external_data=external_data)
 
     def to_proto(self) -> onnx.ModelProto:
         """Return the network, with the current values of its tensors, as an ``onnx.ModelProto``."""
         proto = ir.to_proto(self.model)
         if not isinstance(self._store, InitializerStore):
             for tensor in proto.graph.initializer:
-                current = ir.tensor(self._store.fetch(tensor.name), name=tensor.name)
+                current = stored_tensor(self._store.fetch(tensor.name), tensor.name)
                 tensor.CopyFrom(ir.to_proto(current))
         return proto
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from deep500.core.errors import InvalidNetworkError
 from deep500.core.tensor_descriptor import STRING, TensorDescriptor
 from deep500.core.value_descriptor import OptionalDescriptor, SequenceDescriptor, ValueDescriptor
+from deep500.networks._tensor_values import tensor_value
 from deep500.networks.tensor_roles import TensorRole, initializer_role
 
 __all__ = [
@@ -176,7 +177,7 @@ def read_node(
     constants = {}
     for index, value in enumerate(node.inputs):
         if value is not None and _is_constant(value) and value.const_value is not None:
-            constants[index] = value.const_value.numpy()
+            constants[index] = tensor_value(value.const_value)
     held = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
     return OperatorNode(
         name=node.name or "/".join(v.name or "" for v in node.outputs),
@@ -205,7 +206,7 @@ def _is_constant(value: ir.Value) -> bool:
 def _attribute_value(attribute: ir.Attr) -> Any:
     value = attribute.value
     if attribute.type == ir.AttributeType.TENSOR:
-        return np.asarray(value.numpy())
+        return tensor_value(value)
     # ONNX' floats are of 32 bits: a network means the same before and after it was written to a file.
     if attribute.type == ir.AttributeType.FLOAT:
         return float(np.float32(value))

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from deep500.core.errors import InvalidInputError, InvalidNetworkError, UnsupportedOperatorError
 from deep500.core.value_descriptor import ValueDescriptor
+from deep500.networks._tensor_values import tensor_value
 from deep500.networks.operator_node import (
     OperatorNode,
     Subprogram,
@@ -116,7 +117,7 @@ def _subprogram(graph: ir.Graph, imports: Mapping[str, int], mode: Mode) -> Subp
         nodes.append(read)
     inputs = tuple(v.name or "" for v in graph.inputs)
     stored = {
-        name: value.const_value.numpy()
+        name: tensor_value(value.const_value)
         for name, value in graph.initializers.items()
         if value.const_value is not None and name not in inputs
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 from rich import box
@@ -12,9 +12,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from deep500.core.tensor_descriptor import TensorDescriptor
-from deep500.networks.flops import FlopCount, count_flops
-from deep500.networks.operator_node import describe_value
+from deep500.core.errors import InvalidNetworkError
+from deep500.core.texts import escaped
+from deep500.networks.flops import FlopCount, count_flops, node_flops
+from deep500.networks.operator_node import describe_type, held_graphs, read_node
+from deep500.networks.tensor_roles import TensorRole, initializer_role
 
 if TYPE_CHECKING:
     from deep500.networks.network import Network
@@ -24,60 +26,111 @@ __all__ = ["network_summary"]
 #: Wide enough for every table, so that its form does not depend on the terminal.
 _WIDTH = 100_000
 
+#: What is not known.
+_UNKNOWN = "?"
 
-def network_summary(network: Network, batch_size: int = 1) -> str:
+#: How a mode is called.
+_MODES = {"train": "training mode", "eval": "evaluation mode", "declared": "the mode that each node declares"}
+
+_Row = tuple[str, str, str, str, str]
+
+
+def network_summary(network: Network, batch_size: int = 1, sizes: Mapping[str, int] | None = None) -> str:
     """Return a table of the nodes, and totals, as plain text.
 
     A parameter that several nodes share is counted for the first. ``?`` stands for what is not known: a shape, or
-    the operations of an operator without a rule.
+    the operations of an operator without a rule, or with a size that is symbolic. The nodes of branches and loop bodies
+    are indented below the node that holds them; their operations are those of one execution, and are not in the total,
+    for how often they run is known only in a run.
 
     Args:
         network: The network.
         batch_size: Number of samples for which operations are counted; see
             :func:`deep500.networks.flops.count_flops`.
+        sizes: Further symbolic sizes by name, for which operations are counted.
 
     Raises:
-        InvalidInputError: The batch size is not accepted.
-        InvalidNetworkError: A node's operations depend on a symbolic size other than the batch.
+        InvalidInputError: The batch size or a size is not accepted.
+        UnknownNameError: No input has a size of a name that was given.
     """
-    count = count_flops(network, batch_size)
-    lines = [f"Network {network.name!r} in {'training' if network.mode == 'train' else 'evaluation'} mode"]
+    count = count_flops(network, batch_size, sizes=sizes, partial=True)
+    lines = [f"Network {escaped(network.name)!r} in {_MODES[network.mode]}"]
     lines += _tensors("Inputs", network.inputs)
     lines += _tensors("Outputs", network.outputs)
     lines += _tensors("Losses", network.losses)
     return "\n".join([*lines, "", *_node_table(network, count), "", *_totals(network, count)])
 
 
-def _tensors(title: str, descriptors: Mapping[str, TensorDescriptor]) -> list[str]:
-    return [f"{title}: {', '.join(f'{name}: {d}' for name, d in descriptors.items())}"] if descriptors else []
+def _tensors(title: str, descriptors: Mapping[str, Any]) -> list[str]:
+    described = [f"{name}: {_UNKNOWN if d is None else d}" for name, d in descriptors.items()]
+    return [f"{title}: {', '.join(described)}"] if described else []
 
 
 def _node_table(network: Network, count: FlopCount) -> Iterator[str]:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for title in ("Node", "Operator", "Output", "Parameters", "FLOPs"):
         table.add_column(title, justify="right" if title in ("Parameters", "FLOPs") else "left", no_wrap=True)
-    parameters = network.parameters
-    seen: set[str] = set()
-    for node, counted, flops in zip(network.model.graph, count.nodes, count.flops):
-        read = [name for name in dict.fromkeys(counted.inputs) if name in parameters and name not in seen]
-        seen.update(read)
-        cells = (
-            counted.name,
-            f"{counted.domain}::{counted.op_type}" if counted.domain else counted.op_type,
-            ", ".join(_shape(value) for value in node.outputs if value.name),
-            f"{sum(parameters[name].element_count or 0 for name in read):,}",
-            "?" if flops is None else f"{flops:,}",
-        )
-        table.add_row(*(Text(" ".join(cell.split())) for cell in cells))  # Text: names are no markup
+    for cells in _rows(network, count):
+        indent = cells[0][: len(cells[0]) - len(cells[0].lstrip(" "))]
+        texts = [" ".join(cell.split()) for cell in cells]
+        table.add_row(*(Text(text) for text in (indent + texts[0], *texts[1:])))  # Text: names are no markup
     buffer = io.StringIO()
     console = Console(file=buffer, width=_WIDTH, color_system=None, force_terminal=False, legacy_windows=False)
     console.print(table)
     return (line.rstrip() for line in buffer.getvalue().rstrip().split("\n"))
 
 
-def _shape(value: ir.Value) -> str:
-    descriptor = describe_value(value)
-    return "?" if descriptor is None else str(descriptor)
+def _rows(network: Network, count: FlopCount) -> Iterator[_Row]:
+    parameters = network.parameters
+    imports = network.model.graph.opset_imports
+    seen: set[str] = set()
+    for node, counted, flops in zip(network.model.graph, count.nodes, count.flops):
+        names = dict.fromkeys([*counted.inputs, *counted.captured])
+        read = [name for name in names if name in parameters and name not in seen]
+        seen.update(read)
+        scalars = sum(parameters[name].element_count or 0 for name in read)
+        yield _row(node, counted.name, scalars, flops, depth=0)
+        yield from _nested(node, imports, depth=1)
+
+
+def _nested(node: ir.Node, imports: Mapping[str, int], depth: int) -> Iterator[_Row]:
+    """Yield the rows of the graphs that a node holds, each below a row with its name."""
+    for name, graph in held_graphs(node):
+        inputs = ", ".join(f"{value.name}: {_described(value)}" for value in graph.inputs)
+        yield f"{'  ' * depth}{name}({inputs})", "", "", "", ""
+        for inner in graph:
+            read = read_node(inner, imports)
+            try:
+                flops = node_flops(read)
+            except InvalidNetworkError:
+                flops = None
+            stored = [v for v in dict.fromkeys(inner.inputs) if v is not None and v.name in graph.initializers]
+            trained = [v.shape for v in stored if initializer_role(v) is TensorRole.PARAMETER and v.shape is not None]
+            scalars = sum(_element_count(shape) for shape in trained)
+            yield _row(inner, read.name, scalars, flops, depth + 1)
+            yield from _nested(inner, imports, depth + 2)
+
+
+def _element_count(shape: ir.Shape) -> int:
+    count = 1
+    for size in shape:
+        count *= size if isinstance(size, int) else 0
+    return count
+
+
+def _row(node: ir.Node, name: str, parameters: int, flops: int | None, depth: int) -> _Row:
+    return (
+        "  " * depth + escaped(" ".join(name.split())),
+        f"{node.domain}::{node.op_type}" if node.domain else node.op_type,
+        ", ".join(_described(value) for value in node.outputs if value.name),
+        f"{parameters:,}",
+        _UNKNOWN if flops is None else f"{flops:,}",
+    )
+
+
+def _described(value: ir.Value) -> str:
+    descriptor = describe_type(value.type, value.shape)
+    return _UNKNOWN if descriptor is None else str(descriptor)
 
 
 def _totals(network: Network, count: FlopCount) -> Iterator[str]:
@@ -89,5 +142,12 @@ def _totals(network: Network, count: FlopCount) -> Iterator[str]:
     samples = "1 sample" if count.batch_size == 1 else f"{count.batch_size:,} samples"
     yield f"FLOPs of one inference of {samples}: {count.total:,}"
     if count.uncounted:
-        counts = {name: "1 node" if number == 1 else f"{number} nodes" for name, number in count.uncounted.items()}
+        counts = {name: _nodes(number) for name, number in count.uncounted.items()}
         yield f"Not counted, for want of a rule: {', '.join(f'{name} ({text})' for name, text in counts.items())}"
+    if count.obstacles:
+        first = next(iter(count.obstacles.values()))
+        yield f"Not counted, for a size that is not known: {_nodes(len(count.obstacles))}. {first}"
+
+
+def _nodes(number: int) -> str:
+    return "1 node" if number == 1 else f"{number} nodes"

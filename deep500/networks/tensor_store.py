@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from deep500.core.errors import InvalidInputError, UnknownNameError, near_miss
 from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.networks._tensor_values import stored_tensor, tensor_value
 from deep500.networks.operator_node import describe_value
 
 __all__ = ["InitializerStore", "TensorStore", "as_array", "check_fed_tensor"]
@@ -41,7 +42,7 @@ class InitializerStore:
 
     def fetch(self, name: str) -> NDArray[Any]:
         """Return a copy of an initializer."""
-        return np.array(self._tensor(name).numpy())
+        return np.array(tensor_value(self._tensor(name)))
 
     def feed(self, name: str, value: Any) -> None:
         """Replace an initializer."""
@@ -49,7 +50,7 @@ class InitializerStore:
         target = self._graph.initializers[name]
         array = np.array(as_array(name, value))
         check_fed_tensor(name, array.dtype.name, array.shape, describe_value(target))
-        target.const_value = ir.tensor(array, name=name)
+        target.const_value = stored_tensor(array, name)
 
     def gradient_names(self, loss: str) -> Sequence[tuple[str, str]]:
         """Raise: only an executor computes gradients."""

@@ -42,9 +42,8 @@ class Transformation(abc.ABC):
         """What results may differ by, relative to the largest, beyond a different order of sums."""
         return 0.0
 
-    @property
-    def sizes(self) -> Mapping[str, int]:
-        """Symbolic sizes with which the networks are to be compared, by name."""
+    def sizes(self, network: Network) -> Mapping[str, int]:
+        """Return the symbolic sizes with which the networks are to be compared, by name."""
         return {}
 
     def check(self, network: Network) -> None:
@@ -98,7 +97,9 @@ def transform(
         UnknownNameError: There is no such transformation.
     """
     if not isinstance(network, Network):
-        raise InvalidInputError(f"transform was given {shown(network)}; accepted is a Network (Network.load reads one).")
+        raise InvalidInputError(
+            f"transform was given {shown(network)}; accepted is a Network (Network.load reads one)."
+        )
     if inputs is not None and executor is None:
         raise InvalidInputError("Inputs were given without an executor to run them; give both or neither.")
     found = _found(transformation)
@@ -106,8 +107,9 @@ def transform(
     result = found.apply(network)
     found.check_result(network, result)
     if executor is not None:
-        feeds = random_inputs(network, found.sizes, seed) if inputs is None else dict(inputs)
-        feeds |= {name: x for name, x in random_inputs(result, found.sizes, seed).items() if name not in feeds}
+        feeds = random_inputs(network, found.sizes(network), seed) if inputs is None else dict(inputs)
+        if set(result.inputs) - set(feeds):
+            feeds = {**random_inputs(result, seed=seed), **feeds}
         wrong = [row for row in compare_runs(network, executor, result, executor, feeds, found) if not row.agrees]
         if wrong:
             raise InvalidNetworkError(
@@ -173,9 +175,7 @@ def compare_runs(
 _GRADIENT = "gradient of "
 
 
-def _run(
-    executor: GraphExecutor, inputs: Mapping[str, Any], loss: str | None
-) -> tuple[GraphExecutor, dict[str, Any]]:
+def _run(executor: GraphExecutor, inputs: Mapping[str, Any], loss: str | None) -> tuple[GraphExecutor, dict[str, Any]]:
     """Return outputs, and gradients where there is a loss."""
     if loss is None:
         return executor, {n: executor.value_to_numpy(v) for n, v in executor.inference(inputs).items()}
@@ -223,4 +223,3 @@ def _found(transformation: Any) -> Transformation:
 
 def _described(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}: {kind}" for name, kind in values.items()) or "(none)"
-

@@ -12,7 +12,7 @@ from typing import Any
 import onnx
 
 from deep500.core.errors import InvalidInputError, InvalidNetworkError, MeasurementError
-from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.core.tensor_descriptor import STRING, Dimension, TensorDescriptor
 from deep500.datasets.dataset import Dataset
 from deep500.datasets.loading import load_dataset
 from deep500.measure.workload import WorkloadSpec
@@ -130,6 +130,8 @@ def output_bytes(network: Network, batch_size: int) -> int:
     """Return the bytes that the outputs of one inference have at least: sizes that are not known count 1."""
     total = 0
     for descriptor in network.outputs.values():
+        if not isinstance(descriptor, TensorDescriptor):  # of a list, not even the number of tensors is known
+            continue
         sizes = [
             size if isinstance(size, int) else 1 if axis else batch_size
             for axis, size in enumerate(descriptor.shape or ())
@@ -221,7 +223,7 @@ def _input_sizes(
     The batch is the first dimension of the first input. A symbolic size is what an option of its name says; without
     one it is the batch size where it is the batch's symbol, or a first dimension.
     """
-    shapes = {name: network.inputs[name].shape for name in names}
+    shapes = {name: _shape(options, name, network.inputs[name]) for name in names}
     first = next(iter(shapes.values()), ())
     batch = first[0] if first else 1
     if isinstance(batch, int) and batch_size not in (None, batch):
@@ -249,6 +251,20 @@ def _input_sizes(
         sizes[name] = tuple(size for size in known if size is not None)
     is_free = not isinstance(batch, int) and not any(given.values())
     return sizes, count, is_free
+
+
+def _shape(options: Options, name: str, descriptor: Any) -> tuple[Dimension, ...] | None:
+    """Return the shape of an input, after a check that it is a tensor of numbers.
+
+    Raises:
+        MeasurementError: It is none.
+    """
+    if not isinstance(descriptor, TensorDescriptor) or descriptor.dtype == STRING:
+        raise MeasurementError(
+            f"{options.spec.text!r} cannot be measured: the network's input {name!r} is {descriptor}; accepted are "
+            "networks whose inputs are tensors of numbers or truth values."
+        )
+    return descriptor.shape
 
 
 def _synthetic(network: Network, sizes: Mapping[str, tuple[int, ...]], seed: int) -> Batches:

@@ -16,12 +16,13 @@ from deep500.core.errors import MeasurementError, UnsupportedOperatorError
 from deep500.core.random import random_stream
 from deep500.frameworks import offered
 from deep500.measure.workload import Scalar, Score, Work, Workload, WorkloadSpec
+from deep500.networks.random_inputs import random_tensor
 from deep500.operators.problem_reference import ReferencePart, reference_part
 from deep500.operators.problem_set import ProblemSet
 from deep500.operators.problems import Problem
 from deep500.recipe.resolve import load_framework
 from deep500.workloads._accuracy import error_score
-from deep500.workloads._batches import hash_batches, random_tensor
+from deep500.workloads._batches import hash_batches
 from deep500.workloads._frameworks import REFERENCE, framework_factors
 from deep500.workloads._options import Options
 

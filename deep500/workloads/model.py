@@ -165,8 +165,9 @@ class _Model(Workload):
     @property
     def _dtype(self) -> str:
         network = self._setup.network
-        kinds = [*network.parameters.values(), *network.inputs.values()]
-        return kinds[0].dtype if kinds else "float32"
+        kinds = [*network.parameters.values(), *self._setup.inputs.values()]
+        floating = [kind.dtype for kind in kinds if kind.dtype.startswith(("float", "bfloat", "complex"))]
+        return [*floating, *(kind.dtype for kind in kinds), "float32"][0]
 
     def _scored_batch(self) -> Batch:
         """Return the first minibatch, or as many of its samples as the reference can be asked for."""
@@ -184,7 +185,8 @@ class _Model(Workload):
         executor = find_executor(framework)(network, device=device)
         if loss is None:
             outputs = executor.inference(batch)
-            return {"L2 relative error to the reference": [_copy(executor, outputs[n]) for n in network.outputs]}
+            numbers = [array for name in network.outputs for array in _numbers(executor.value_to_numpy(outputs[name]))]
+            return {"L2 relative error to the reference": numbers} if numbers else {}
         executor.network.train()
         outputs = executor.inference_and_backprop(batch, loss)
         gradients = executor.network.fetch_tensors([name for _, name in executor.network.gradient(loss)])
@@ -196,6 +198,13 @@ class _Model(Workload):
 
 def _copy(executor: GraphExecutor, tensor: Any) -> NDArray[Any]:
     return np.array(executor.to_numpy(tensor))
+
+
+def _numbers(value: Any) -> list[NDArray[Any]]:
+    """Return copies of the tensors of numbers in an output, which may be a list of them; texts are left out."""
+    if isinstance(value, list):
+        return [array for entry in value for array in _numbers(entry)]
+    return [] if value is None or np.asarray(value).dtype.kind in "OUST" else [np.array(value)]
 
 
 def _make_optimizer(executor: GraphExecutor, settings: TrainingSettings, loss: str) -> Optimizer:

@@ -16,9 +16,10 @@ from deep500.measure.workload import Scalar, Score, Work, Workload, WorkloadSpec
 from deep500.networks.flops import count_flops
 from deep500.networks.graph_executor import GraphExecutor
 from deep500.networks.network import Network
+from deep500.networks.random_inputs import index_limit, random_tensor
 from deep500.recipe.describe import describe
 from deep500.workloads._accuracy import error_score
-from deep500.workloads._batches import hash_batches, label_classes, random_tensor
+from deep500.workloads._batches import hash_batches
 from deep500.workloads._frameworks import framework_factors, open_executor, reference_executor
 from deep500.workloads._operator_network import LOSS, WEIGHTS, OperatorCall, build_network, read_call
 
@@ -149,12 +150,13 @@ def _draw(call: OperatorCall, seed: int, positive: bool) -> Values:
     kinds = dict(call.tensors)
     if call.is_gradient:
         kinds[WEIGHTS] = TensorDescriptor(call.outputs[0].dtype, (call.outputs[0].element_count or 0, 1))
-    scores = next(iter(call.tensors.values())).shape
+    first = call.tensors.get(call.inputs[0]) if call.inputs else None
+    shape, axis = None if first is None else first.shape, call.attributes.get("axis")
     values = {}
     for name, kind in kinds.items():
-        classes = label_classes(call.op_type, call.inputs.index(name), scores) if name in call.inputs else None
+        limit = index_limit(call.op_type, call.inputs.index(name), shape, axis) if name in call.inputs else None
         stream = random_stream(seed, "workload", "operator", name)
-        values[name] = random_tensor(kind, stream, below=classes, positive=positive)
+        values[name] = random_tensor(kind, stream, below=limit, positive=positive)
     return values
 
 

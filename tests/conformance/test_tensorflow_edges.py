@@ -16,6 +16,7 @@ from deep500.core.errors import Deep500Error, DeviceError, InvalidInputError, Op
 from deep500.frameworks import reference
 from deep500.frameworks.tensorflow import TensorFlowExecutor, from_model
 from deep500.frameworks.tensorflow._errors import explain_run, explain_trace
+from deep500.frameworks.tensorflow.lowering import lowerings
 from tests.unit.frameworks.tensorflow.support import model_of, random, single
 
 INF, NAN = np.inf, np.nan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,15 +22,12 @@ from deep500.networks.program_model import program_model
 
 __all__ = ["OnnxRuntimeExecutor", "from_model"]
 
-#: A gradient is differentiated for one shape of every input.
-_Shapes = tuple[tuple[int, ...], ...]
-
 
 class OnnxRuntimeExecutor(GraphExecutor):
     """Runs a network with ONNX Runtime.
 
     Until a parameter or state is changed, inference runs with them built in, which lets the runtime fold and arrange
-    them; afterwards they are inputs. The gradient is a graph of its own for every shape of the inputs.
+    them; afterwards they are inputs. The gradient is a graph of its own.
 
     Attributes:
         tensors: The parameters, states and constants by name.
@@ -46,7 +43,7 @@ class OnnxRuntimeExecutor(GraphExecutor):
         self.tensors = dict(zip(names, network.fetch_tensors(names)))
         self._gradients: dict[str, NDArray[Any]] = {}
         self._sessions: dict[Program, Session] = {}
-        self._gradient_sessions: dict[tuple[Program, str, _Shapes], Session] = {}
+        self._gradient_sessions: dict[tuple[Program, str], tuple[Session, dict[str, str]]] = {}
         self._are_weights_fixed = True
 
     def _session(self, program: Program) -> Session:
@@ -58,11 +55,12 @@ class OnnxRuntimeExecutor(GraphExecutor):
             self._sessions[program] = Session(program_model(self.network, program, stored=stored), self.device)
         return self._sessions[program]
 
-    def _gradient_session(self, program: Program, loss: str, shapes: _Shapes) -> Session:
-        key = (program, loss, shapes)
+    def _gradient_session(self, program: Program, loss: str) -> tuple[Session, dict[str, str]]:
+        """Return what computes the gradient, and the names of its outputs that are gradients, by parameter."""
+        key = (program, loss)
         if key not in self._gradient_sessions:
-            model = gradient_model(self.network, program, loss, dict(zip(program.inputs, shapes)))
-            self._gradient_sessions[key] = Session(model, self.device)
+            model, names = gradient_model(self.network, program, loss)
+            self._gradient_sessions[key] = Session(model, self.device), names
         return self._gradient_sessions[key]
 
     def _run(self, program: Program, inputs: Sequence[Any]) -> dict[str, Any]:
@@ -71,10 +69,9 @@ class OnnxRuntimeExecutor(GraphExecutor):
         return self._finish(program, dict(zip(names, results)))
 
     def _run_and_differentiate(self, program: Program, inputs: Sequence[Any], loss: str) -> dict[str, Any]:
-        session = self._gradient_session(program, loss, tuple(np.shape(x) for x in inputs))
+        session, names = self._gradient_session(program, loss)
         results = dict(zip(session.outputs, session.run(self._values(program, inputs), session.outputs)))
-        gradients = {name: results.get(f"{name}.grad") for name in program.parameters}
-        self._gradients = {name: gradient for name, gradient in gradients.items() if gradient is not None}
+        self._gradients = {parameter: results[gradient] for parameter, gradient in names.items()}
         return self._finish(program, results)
 
     def _values(self, program: Program, inputs: Sequence[Any]) -> dict[str, Any]:
@@ -143,7 +140,10 @@ class OnnxRuntimeExecutor(GraphExecutor):
 
 
 def from_model(
-    network: NetworkSource, device: str | Device | None = None, events: Iterable[ExecutorEvent] = ()
+    network: NetworkSource,
+    device: str | Device | None = None,
+    events: Iterable[ExecutorEvent] = (),
+    compile: bool = False,
 ) -> OnnxRuntimeExecutor:
     """Return an executor that runs a network with ONNX Runtime.
 
@@ -151,9 +151,10 @@ def from_model(
         network: A network, a path, the bytes of an ONNX file, or an ``onnx.ModelProto``.
         device: ``CPUDevice()``, ``GPUDevice(index)`` or their names; the processor by default.
         events: Listeners of its runs.
+        compile: Changes nothing, which ``executor.compilation`` says: ONNX Runtime optimises every network.
 
     Raises:
         DeviceError: The installed ONNX Runtime has nothing for the device.
         InvalidNetworkError: The network cannot be read.
     """
-    return OnnxRuntimeExecutor(network, device, events)
+    return OnnxRuntimeExecutor(network, device, events, compile)

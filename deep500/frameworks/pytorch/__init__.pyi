@@ -4,6 +4,7 @@ from .custom_operator import custom_op, custom_op_from_native
 from .custom_operator_call import prepare_call
 from .custom_operator_check import custom_op_checks
 from .executor import PyTorchExecutor, from_model
+from .model_import import import_model
 from .optimizers import AdamOptimizer, GradientDescent, MomentumOptimizer
 from .problem_functions import problem_function
 from .validated_operator import as_operator
@@ -21,6 +22,7 @@ __all__ = [
     "custom_op_checks",
     "custom_op_from_native",
     "from_model",
+    "import_model",
     "prepare_call",
     "problem_function",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from deep500.core.errors import Deep500Error, InvalidInputError, TrainingError, 
 from deep500.core.tensor_descriptor import STRING, TensorDescriptor, element_type_name
 from deep500.core.value_descriptor import OptionalDescriptor, SequenceDescriptor, ValueDescriptor
 from deep500.frameworks.pytorch._arrays import as_texts, element_type, mark, to_array, to_tensor
+from deep500.frameworks.pytorch._compiling import choose_form
 from deep500.frameworks.pytorch._dtypes import HELD_AS
 from deep500.frameworks.pytorch.device import torch_device
 from deep500.frameworks.pytorch.lowering import lowerings
@@ -51,6 +52,7 @@ class PyTorchExecutor(GraphExecutor):
         self.torch_device = torch_device(self.device)
         self.stored = StoredTensors()
         self._modules: dict[Program, fx.GraphModule] = {}
+        self._compiled: dict[tuple[Program, str | None], Callable[..., Any]] = {}
         self._parameter_names = network.get_params()
         # What tensors hold that PyTorch has no dtype for: only the network's own types tell.
         kinds = {**network.outputs, **network.parameters, **network.states, **network.constants}
@@ -68,16 +70,28 @@ class PyTorchExecutor(GraphExecutor):
             module = self._modules[program] = translate(program, self.stored).to(self.torch_device)
         return module
 
+    def _function(self, program: Program, inputs: Sequence[Any], loss: str | None) -> Callable[..., Any]:
+        """Return what runs a program: its module, or the compiled form where that is asked for and pays."""
+        if not self.compiles:
+            return self._module(program)
+        function = self._compiled.get((program, loss))
+        if function is None:
+            index = None if loss is None else program.outputs.index(loss)
+            function, found = choose_form(self._module(program), inputs, index)
+            self._compiled[program, loss] = function
+            self._note_compilation("inference" if loss is None else f"gradient of {loss!r}", found)
+        return function
+
     def _run(self, program: Program, inputs: Sequence[Any]) -> dict[str, Any]:
         with torch.no_grad(), _explained(self.network.name):
-            results = _call(self._module(program), inputs)
+            results = _call(self._function(program, inputs, None), inputs)
             return self._finish(program, results)
 
     def _run_and_differentiate(self, program: Program, inputs: Sequence[Any], loss: str) -> dict[str, Any]:
         for parameter in self.stored.parameters():
             parameter.grad = None
         with _explained(self.network.name):
-            results = _call(self._module(program), inputs)
+            results = _call(self._function(program, inputs, loss), inputs)
             scalar = results[program.outputs.index(loss)]
             if scalar.requires_grad:  # a loss that no parameter reaches has no gradients
                 scalar.backward()
@@ -176,9 +190,13 @@ def _detached(value: Any) -> Any:
     return value.detach() if isinstance(value, torch.Tensor) else value
 
 
-def _call(module: fx.GraphModule, inputs: Sequence[Any]) -> tuple[torch.Tensor, ...]:
-    """Call a module with its hooks; ``GraphModule``'s own call would print what it raises."""
-    results: tuple[torch.Tensor, ...] = torch.nn.Module.__call__(module, *inputs)
+def _call(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+    """Call a module with its hooks (``GraphModule``'s own call would print what it raises), or its compiled form."""
+    results: tuple[torch.Tensor, ...]
+    if isinstance(function, fx.GraphModule):
+        results = torch.nn.Module.__call__(function, *inputs)
+    else:
+        results = function(*inputs)
     return results
 
 
@@ -202,7 +220,10 @@ def _reason(error: Exception) -> str:
 
 
 def from_model(
-    network: NetworkSource, device: str | Device | None = None, events: Iterable[ExecutorEvent] = ()
+    network: NetworkSource,
+    device: str | Device | None = None,
+    events: Iterable[ExecutorEvent] = (),
+    compile: bool = False,
 ) -> PyTorchExecutor:
     """Return an executor that runs a network with PyTorch.
 
@@ -210,9 +231,10 @@ def from_model(
         network: A network, a path, the bytes of an ONNX file, or an ``onnx.ModelProto``.
         device: ``CPUDevice()``, ``GPUDevice(index)`` or their names; the processor by default.
         events: Listeners of its runs.
+        compile: Whether to run through ``torch.compile`` where that is faster; ``executor.compilation`` tells.
 
     Raises:
         DeviceError: PyTorch does not see the device.
         InvalidNetworkError: The network cannot be read.
     """
-    return PyTorchExecutor(network, device, events)
+    return PyTorchExecutor(network, device, events, compile)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,11 @@ class ReferenceExecutor(GraphExecutor):
         for state, name in program.state_updates.items():
             self.tensors[state] = values[name]
         return {name: values[name] for name in program.outputs}
+
+    def _prepare(self, inputs: Mapping[str, Any]) -> tuple[Program, list[Any]]:
+        if self.compiles and not self.compilation:
+            self._note_compilation("inference", "not compiled: NumPy has no compiler")
+        return super()._prepare(inputs)
 
     def _run(self, program: Program, inputs: Sequence[Any]) -> dict[str, Any]:
         return self._finish(program, self._values(program, inputs))
@@ -111,7 +116,10 @@ class ReferenceExecutor(GraphExecutor):
 
 
 def from_model(
-    network: NetworkSource, device: str | Device | None = None, events: Iterable[ExecutorEvent] = ()
+    network: NetworkSource,
+    device: str | Device | None = None,
+    events: Iterable[ExecutorEvent] = (),
+    compile: bool = False,
 ) -> ReferenceExecutor:
     """Return an executor that runs a network with NumPy.
 
@@ -119,9 +127,10 @@ def from_model(
         network: A network, a path, the bytes of an ONNX file, or an ``onnx.ModelProto``.
         device: The processor.
         events: Listeners of its runs.
+        compile: Changes nothing, which ``executor.compilation`` says: NumPy has no compiler.
 
     Raises:
         DeviceError: The device is not the processor.
         InvalidNetworkError: The network cannot be read.
     """
-    return ReferenceExecutor(network, device, events)
+    return ReferenceExecutor(network, device, events, compile)

@@ -13,7 +13,7 @@ from deep500.core.errors import UnsupportedOperatorError
 from deep500.networks.differentiation.builder import GraphBuilder, Value
 from deep500.networks.differentiation.rule_table import find_rule
 
-__all__ = ["ReversedNode", "captured_names", "gradients_by", "held_graphs", "replay"]
+__all__ = ["ReversedNode", "captured_names", "gradients_by", "held_graphs", "is_differentiable", "replay"]
 
 #: Element types that have derivatives: floats, of any size, and complex numbers not.
 _FLOATS = {
@@ -84,7 +84,9 @@ class ReversedNode:
         value = self.optional(index)
         return None if value is None else value.constant
 
-    def through(self, definition: Callable[[ReversedNode], Any], gradients: Sequence[Value | None]) -> list[Value | None]:
+    def through(
+        self, definition: Callable[[ReversedNode], Any], gradients: Sequence[Value | None]
+    ) -> list[Value | None]:
         """Write the node in terms of others, and go back through those."""
         start = len(self.builder.nodes)
         outputs = definition(self)
@@ -149,9 +151,7 @@ def _apply(node: ReversedNode, gradients: list[Value | None]) -> Iterable[tuple[
             yield name, gradient
 
 
-def _total(
-    builder: GraphBuilder, parts: Mapping[str, list[Value]], sums: dict[str, Value], name: str
-) -> Value | None:
+def _total(builder: GraphBuilder, parts: Mapping[str, list[Value]], sums: dict[str, Value], name: str) -> Value | None:
     if name not in sums and parts.get(name):
         first, *others = parts[name]
         for other in others:
@@ -165,11 +165,12 @@ def _active(builder: GraphBuilder, nodes: Sequence[onnx.NodeProto], wanted: Iter
     active = set(wanted)
     for node in nodes:
         if not active.isdisjoint(_read(node)):
-            active.update(name for name in node.output if name and _may_differ(builder, name))
+            active.update(name for name in node.output if name and is_differentiable(builder, name))
     return active
 
 
-def _may_differ(builder: GraphBuilder, name: str) -> bool:
+def is_differentiable(builder: GraphBuilder, name: str) -> bool:
+    """Whether a value is of a kind that has derivatives, as far as is known."""
     kind = builder.types.get(name)
     while kind is not None and not kind.HasField("tensor_type"):
         if kind.HasField("sequence_type"):

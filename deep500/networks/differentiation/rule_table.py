@@ -33,7 +33,9 @@ def reverse_rule(*operators: str, since: int = 1, domain: str = "") -> Callable[
         for operator in operators:
             versions = _TABLE.setdefault((domain, operator), {})
             if since in versions:
-                raise PluginError(f"There are two rules for the derivative of {domain or 'ai.onnx'}::{operator}-{since}.")
+                raise PluginError(
+                    f"There are two rules for the derivative of {domain or 'ai.onnx'}::{operator}-{since}."
+                )
             versions[since] = rule
         return rule
 

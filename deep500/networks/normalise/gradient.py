@@ -13,7 +13,7 @@ import onnx.utils
 
 from deep500.core.errors import InvalidNetworkError
 from deep500.core.texts import message_of
-from deep500.networks.graph_differentiation import REQUIREMENT, differentiated
+from deep500.networks.differentiation.differentiate import differentiated
 
 __all__ = ["expand_gradients"]
 
@@ -32,11 +32,9 @@ def expand_gradients(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Raises:
         InvalidNetworkError: A node names tensors that the graph does not have.
-        MissingDependencyError: The package that differentiates is not installed.
         UnsupportedOperatorError: A node between has no derivative.
     """
     while any(_is_gradient(node) for node in model.graph.node):
-        REQUIREMENT.require("The operator Gradient")
         model = onnx.shape_inference.infer_shapes(model, data_prop=True)
         index = next(i for i, node in enumerate(model.graph.node) if _is_gradient(node))
         node = model.graph.node[index]

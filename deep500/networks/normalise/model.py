@@ -11,7 +11,7 @@ import onnx_ir.passes.common as passes
 from deep500.core.errors import InvalidNetworkError
 from deep500.networks.custom_node import infer_custom_nodes
 from deep500.networks.normalise.gradient import expand_gradients
-from deep500.networks.normalise.p_relu import align_slopes
+from deep500.networks.normalise.old_form import newest_forms, set_aside_old_forms
 from deep500.networks.tensor_roles import ROLE_KEY, TensorRole
 
 __all__ = ["IR_VERSION", "OPSET_VERSION", "normalise_model"]
@@ -26,7 +26,8 @@ IR_VERSION = 11
 def normalise_model(proto: onnx.ModelProto, origin: str = "The model") -> ir.Model:
     """Return the model in the one form that adapters translate.
 
-    Operators of older opsets are converted by the official version converter, functions of the model are inlined,
+    Operators of older opsets are converted by the official version converter, or by a rule of ours where that is wrong
+    (:mod:`deep500.networks.normalise.old_forms`), functions of the model are inlined,
     Constant nodes become initializers, initializers are no longer inputs, and every shape that can be inferred is.
     Initializers that the model did not have before are constants: nothing that stood in a node is trained.
 
@@ -37,7 +38,7 @@ def normalise_model(proto: onnx.ModelProto, origin: str = "The model") -> ir.Mod
     Raises:
         InvalidNetworkError: The version converter refuses the model, or a tensor of it cannot be read.
     """
-    proto = expand_gradients(align_slopes(proto))
+    proto = expand_gradients(proto)
     stored = {tensor.name for tensor in proto.graph.initializer}
     try:
         # Functions first: the converter drops their bodies.
@@ -89,7 +90,11 @@ def _converted(model: ir.Model, origin: str) -> ir.Model:
             f"{onnx.defs.onnx_opset_version()}. Install a newer onnx."
         )
     try:
-        return ir.from_proto(onnx.version_converter.convert_version(ir.to_proto(model), OPSET_VERSION))
+        proto, old = set_aside_old_forms(ir.to_proto(model), version)
+        proto = onnx.version_converter.convert_version(proto, OPSET_VERSION)
+        return ir.from_proto(newest_forms(proto, old))
+    except InvalidNetworkError:
+        raise
     except Exception as error:
         # The converter reports what it cannot convert by exceptions of several unrelated types.
         raise InvalidNetworkError(

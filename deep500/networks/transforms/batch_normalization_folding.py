@@ -70,7 +70,7 @@ class BatchNormalizationFolding(Transformation):
         graph = result.model.graph
         for node in self._chosen(graph):
             _fold(graph, node)
-        return network.with_model(result.model)
+        return result
 
     def check_result(self, network: Network, result: Network) -> None:
         """Also check that no chosen node is left."""

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from deep500.core.errors import Deep500Error, InvalidInputError, InvalidNetworkError
 from deep500.core.texts import shown
-from deep500.networks.custom_node import CUSTOM_VERSION, custom_attributes, infer_custom_nodes
+from deep500.networks.custom_node import CUSTOM_VERSION, _stored, infer_custom_nodes
 from deep500.networks.network import Network
 from deep500.networks.operator_node import read_node
 from deep500.networks.transformation import Transformation
@@ -69,12 +69,13 @@ class LayerReplacement(Transformation):
         result = network.detached()
         graph = result.model.graph
         graph.opset_imports.setdefault(CUSTOM_DOMAIN, CUSTOM_VERSION)
+        attributes = {name: _stored(self.op, name, value) for name, value in self.op.attributes.items()}
         for node in self._chosen(graph):
             new = ir.Node(
                 CUSTOM_DOMAIN,
                 self.op.name,
                 node.inputs,
-                ir.convenience.convert_attributes(custom_attributes(self.op)),
+                ir.convenience.convert_attributes(attributes),
                 num_outputs=len(node.outputs),
                 name=node.name,
                 version=CUSTOM_VERSION,

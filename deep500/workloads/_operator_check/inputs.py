@@ -13,10 +13,10 @@ from deep500.core.errors import Deep500Error, InvalidInputError, OperatorError
 from deep500.core.random import random_stream
 from deep500.core.tensor_descriptor import Dimension, TensorDescriptor, numpy_dtype
 from deep500.core.texts import shown
+from deep500.networks.random_inputs import random_tensor
 from deep500.operators.custom import CustomOp, NativeOp
 from deep500.operators.custom.findings import told
 from deep500.operators.operator import OptionalArray
-from deep500.workloads._batches import random_tensor
 
 __all__ = ["Size", "dtypes_of", "example_inputs", "has_sizes", "read_descriptor"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from deep500.frameworks import FRAMEWORKS
 from deep500.networks import Network
 from deep500.networks.gradient_graph import gradient_model
@@ -21,14 +19,13 @@ class GradientGraphExecutor(FRAMEWORKS.get("reference").ReferenceExecutor):  # t
     """An executor whose gradients come from a graph that computes them."""
 
     def _run_and_differentiate(self, program: Program, inputs: Sequence[Any], loss: str) -> dict[str, Any]:
-        shapes = {name: np.shape(value) for name, value in zip(program.inputs, inputs, strict=True)}
-        model = gradient_model(self.network, program, loss, shapes)
+        model, names = gradient_model(self.network, program, loss)
         listed = {value.name for value in model.graph.input}
         stored = {name: self.tensors[name] for name in (*program.parameters, *program.states) if name in listed}
         feeds = {**dict(zip(program.inputs, inputs, strict=True)), **stored}
         executor = FRAMEWORKS.get("reference").from_model(Network.load(model).as_declared())
         results = executor.inference(feeds)
-        self._gradients = {n: results[f"{n}.grad"] for n in program.parameters if f"{n}.grad" in results}
+        self._gradients = {parameter: results[gradient] for parameter, gradient in names.items()}
         return {name: results[name] for name in program.outputs}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tensorflow as tf
 
 from deep500.core.errors import OperatorError
@@ -80,7 +82,28 @@ def einsum(node: OperatorNode, *tensors: tf.Tensor) -> tf.Tensor:
 @lowerings.register("Det", since=11)
 def det(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     """Return the determinants of (stacks of) matrices. Source: ONNX Det-22."""
-    return tf.cast(tf.linalg.det(x if x.dtype.size >= 4 else tf.cast(x, tf.float32)), x.dtype)
+    return tf.cast(_determinant(x if x.dtype.size >= 4 else tf.cast(x, tf.float32)), x.dtype)
+
+
+@tf.custom_gradient  # type: ignore[untyped-decorator]
+def _determinant(x: tf.Tensor) -> Any:
+    """Return determinants with a gradient at singular matrices, too, where TensorFlow's fails: the cofactors."""
+    y = tf.linalg.det(x)
+
+    def of_regular() -> tf.Tensor:
+        return y[..., None, None] * tf.linalg.inv(x, adjoint=True)
+
+    def of_any() -> tf.Tensor:
+        values, left, right = tf.linalg.svd(x)
+        others = tf.math.cumprod(values, -1, exclusive=True) * tf.math.cumprod(values, -1, exclusive=True, reverse=True)
+        sign = tf.linalg.det(left) * tf.linalg.det(right)
+        return sign[..., None, None] * tf.matmul(left * others[..., None, :], right, transpose_b=True)
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        cofactors = tf.cond(tf.reduce_all(y != 0), of_regular, of_any)
+        return upstream[..., None, None] * tf.ensure_shape(cofactors, x.shape)
+
+    return y, gradient
 
 
 #: Types that TensorFlow has no product of matrices of, and the one in which it is computed.

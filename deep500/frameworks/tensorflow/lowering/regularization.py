@@ -45,10 +45,8 @@ def dropout(
         return tf.identity(x), tf.ones(tf.shape(x), tf.bool)
     values = _floats(node, 0, x)
     wide = wide_dtype(values)
-    if known is None:
-        probability = tf.reshape(tf.cast(_floats(node, 1, ratio), wide), [])
-    else:
-        probability = tf.constant(known, wide)
+    given = tf.constant(known, wide) if known is not None else tf.cast(_floats(node, 1, ratio), wide)
+    probability = tf.reshape(given, [])
     drops = tf.constant(True) if mode else tf.reshape(training, [])
     mask = (_noise(node, tf.shape(x), drops, probability.dtype) >= probability) | ~drops
     mask = tf.ensure_shape(mask, x.shape)

@@ -44,3 +44,10 @@ MATMUL: list[tuple[Any, Any]] = [
 def test_mat_mul(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     check_forward("MatMul", [random(*a), random(*b)], symbolic=len(a) > 1)
     check_gradients("MatMul", [random(*a), random(*b)])
+
+
+@pytest.mark.parametrize("mixed", [[0, 1, 2], [0, 1, 0], [0, 0, 0]])
+def test_determinants(mixed: list[int]) -> None:
+    x = random(2, 3, 3)[:, mixed]
+    check_forward("Det", [x])
+    check_gradients("Det", [x])
