@@ -108,6 +108,7 @@ KINDS: dict[str, Callable[[], Iterator[Row]]] = {
     "optimizers": _plugins("deep500.training.optimizers"),
     "samplers": _plugins("deep500.training.samplers"),
     "losses": _plugins("deep500.networks.losses"),
+    "transformations": _plugins("deep500.networks.transforms"),
     "metrics": _plugins("deep500.measure.metrics", "deep500.training.metrics"),
     "events": _plugins("deep500.training.events"),
     "operators": _plugins("deep500.operators.library"),

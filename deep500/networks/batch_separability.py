@@ -38,10 +38,9 @@ _IMAGES = frozenset(
 )
 
 #: Operators along an axis, or from it on, which the attribute names, with its default.
-_ALONG = {
-    **{"Softmax": -1, "LogSoftmax": -1, "Hardmax": -1, "LayerNormalization": -1, "RMSNormalization": -1},
-    **{"LpNormalization": -1, "Flatten": 1, "Concat": 0, "Split": 0, "ArgMax": 0, "ArgMin": 0},
-}
+_ALONG = dict.fromkeys(
+    ("Softmax", "LogSoftmax", "Hardmax", "LayerNormalization", "RMSNormalization", "LpNormalization"), -1
+) | {"Flatten": 1, "Concat": 0, "Split": 0, "ArgMax": 0, "ArgMin": 0}
 
 _LOSSES = ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")
 
@@ -158,7 +157,7 @@ def analyse_batching(program: Program, name: str = "network") -> Batching:
 def _refusal(node: OperatorNode) -> str:
     if node.op_type == "BatchNormalization":
         return (
-            f"{node.label} in training mode normalises with the statistics of the whole batch, which parts do not have. "
+            f"{node.label} in training mode normalises with statistics of the whole batch, which parts do not have. "
             f"Use the network in evaluation mode (network.eval()), where it is exact; an executor that is to train can "
             f"keep the statistics with frozen_statistics=True."
         )
@@ -191,7 +190,7 @@ def is_samplewise(node: OperatorNode, batched: set[str] | frozenset[str]) -> boo
         every = all(carries) if op == "Concat" else only_first
         return every and _positive(node, node.attributes.get("axis", _ALONG[op])) > 0
     if op == "Transpose":
-        return list(node.attributes.get("perm", [-1]))[0] == 0
+        return int(next(iter(node.attributes.get("perm", [-1])))) == 0
     if op == "Gather":
         axis = _positive(node, node.attributes.get("axis", 0))
         return (only_first and axis > 0) or (not carries[0] and axis == 0)

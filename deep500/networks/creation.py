@@ -48,7 +48,7 @@ def create_model(
 
     The network has one output, ``"output"`` of shape ``[batch, classes]`` (class scores, or regression targets); where
     every position of a sample has scores of its own, the positions come after: ``[batch, classes, height, width]``,
-    ``[batch, classes, sequence]``. Most models have one input, ``"input"`` of shape ``[batch, *shape]``; texts are int64
+    ``[batch, classes, sequence]``. Most models have one input, ``"input"`` of ``[batch, *shape]``; texts are int64
     numbers of tokens. First weights are drawn in float64 from one Philox stream a parameter, named for it, and rounded
     to ``dtype``; that is done when they are first asked for.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ import onnx_ir.passes.common as passes
 from deep500.core.errors import InvalidInputError, InvalidNetworkError, UnsupportedOperatorError
 from deep500.core.tensor_descriptor import Dimension, TensorDescriptor
 from deep500.networks.flop_rules import flop_rules
-from deep500.networks.operator_node import OperatorNode, describe_value, read_node
+from deep500.networks.operator_node import OperatorNode, describe_value, held_graphs, read_node
 from deep500.networks.symbolic_sizes import checked_sizes
 from deep500.networks.training_form import Mode, node_in_mode
 
@@ -166,7 +166,7 @@ def _bind_sizes(network: Network, batch_size: int, sizes: Mapping[str, int]) -> 
             _replace_size(value, name, size)
     if not isinstance(batch, int):
         _bind_batch(model, inputs, batch, batch_size)
-    for value in (v for node in model.graph for v in node.outputs):
+    for value in _inner_values(model.graph):
         for name, size in sizes.items():
             _replace_size(value, name, size)
     # Sizes that follow from the batch ("batch * 49") are inferred; nodes that contradict it keep what they had.
@@ -175,11 +175,20 @@ def _bind_sizes(network: Network, batch_size: int, sizes: Mapping[str, int]) -> 
 
 
 def _bind_batch(model: ir.Model, inputs: Sequence[ir.Value], batch: str | None, size: int) -> None:
-    for value in (v for node in model.graph for v in node.outputs):
+    for value in _inner_values(model.graph):
         _replace_size(value, batch, size)
     for value in inputs:
         # Where the batch has no name, it is the first dimension of the other inputs as well.
         _replace_size(value, batch, size, unnamed_first=batch is None)
+
+
+def _inner_values(graph: ir.Graph) -> Iterator[ir.Value]:
+    """Yield what the nodes of a graph compute, and the inputs and values of the graphs that they hold."""
+    for node in graph:
+        yield from node.outputs
+        for _, inner in held_graphs(node):
+            yield from inner.inputs
+            yield from _inner_values(inner)
 
 
 def _replace_size(value: ir.Value, symbol: str | None, size: int, *, unnamed_first: bool = False) -> None:

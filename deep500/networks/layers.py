@@ -161,7 +161,7 @@ class Linear(nn.Module):
 
 
 class Convolution(nn.Module):
-    """Two-dimensional convolution of ``[N, I, H, W]``; ``weight`` is ``[O, I / groups, kH, kW]``, ``bias`` is ``[O]``."""
+    """Two-dimensional convolution of ``[N, I, H, W]``; ``weight`` is ``[O, I / groups, kH, kW]``, ``bias`` ``[O]``."""
 
     def __init__(
         self,

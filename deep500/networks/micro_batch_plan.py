@@ -125,8 +125,8 @@ def _check_feasible(layers: Sequence[Layer], memory_bound: int) -> None:
     least, name = max(needs)
     if least > memory_bound:
         raise InvalidInputError(
-            f"memory_bound was given as {memory_bound:,} bytes; layer {name!r} needs {least:,} with the smallest parts. "
-            f"A MicroBatchedExecutor, which runs the whole network in parts, needs less."
+            f"memory_bound was given as {memory_bound:,} bytes; layer {name!r} needs {least:,} with the smallest "
+            f"parts. A MicroBatchedExecutor, which runs the whole network in parts, needs less."
         )
 
 

@@ -28,8 +28,8 @@ class MicroBatchedExecutor(GraphExecutor):
 
     .. math:: \nabla L = \sum_i \frac{n_i}{N} \nabla L_i
 
-    is exactly the gradient of the whole batch; where samples count by their class (``ignore_index``, class weights), the
-    parts' weights are sums of what their samples count. It takes the place of the executor under any optimizer:
+    is exactly the gradient of the whole batch; where samples count by their class (``ignore_index``, class weights),
+    the parts' weights are sums of what their samples count. It takes the place of the executor under any optimizer:
     ``AdamOptimizer(MicroBatchedExecutor(executor, 32))``.
 
     BatchNormalization in training mode couples the samples of a batch, and networks with it are refused;

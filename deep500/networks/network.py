@@ -375,11 +375,27 @@ class Network:
 
         return network_flops(self, batch_size)
 
-    def summary(self, batch_size: int = 1) -> str:
-        """Return a table of the nodes with shapes, parameters and FLOPs, ready to print."""
+    def summary(self, batch_size: int = 1, sizes: Mapping[str, int] | None = None) -> str:
+        """Return a table of the nodes with shapes, parameters and FLOPs, ready to print.
+
+        Args:
+            batch_size: Number of samples for which operations are counted.
+            sizes: Further symbolic sizes by name.
+        """
         from deep500.networks.summary import network_summary
 
-        return network_summary(self, batch_size)
+        return network_summary(self, batch_size, sizes)
+
+    def picture(self, path: str | PathLike[str]) -> None:
+        """Write a picture of the graph, an SVG file; see :mod:`deep500.networks.picture.drawing`.
+
+        Raises:
+            InvalidInputError: The name does not end with ``.svg``.
+            FileWriteError: The file cannot be written.
+        """
+        from deep500.networks.picture.drawing import draw_network
+
+        draw_network(self, path)
 
     def __repr__(self) -> str:
         """Return a one-line description."""

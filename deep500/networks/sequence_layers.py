@@ -43,7 +43,7 @@ class Embedding(nn.Module):
 
 
 class Projection(nn.Module):
-    """Affine map of the last dimension of ``[..., I]`` to ``[..., O]``; ``weight`` is ``[I, O]``, ``bias`` is ``[O]``."""
+    """Affine map of the last dimension of ``[..., I]`` to ``[..., O]``; ``weight`` is ``[I, O]``, ``bias`` ``[O]``."""
 
     def __init__(self, in_features: int, out_features: int, initial: InitialValues, *, bias: bool = True) -> None:
         """Declare weight and bias."""
@@ -128,7 +128,7 @@ class RMSNormalization(nn.Module):
 class LongShortTermMemory(nn.Module):
     """One LSTM layer over ``[T, N, I]``: the outputs ``[T, N, H]`` and the last one ``[N, H]``.
 
-    Weights are those of ONNX: ``input_weight`` ``[1, 4H, I]``, ``recurrent_weight`` ``[1, 4H, H]``, ``bias`` ``[1, 8H]``,
+    Weights are as in ONNX: ``input_weight`` ``[1, 4H, I]``, ``recurrent_weight`` ``[1, 4H, H]``, ``bias`` ``[1, 8H]``,
     gates in the order input, output, forget, cell.
 
     Source: S. Hochreiter and J. Schmidhuber, "Long short-term memory", Neural Computation 9(8), 1997; ONNX LSTM-22.
@@ -164,10 +164,9 @@ class RotaryPositions(nn.Module):
         self.cosines = InitializedParameter(shape, _rotation(np.cos, base), TensorRole.CONSTANT)
         self.sines = InitializedParameter(shape, _rotation(np.sin, base), TensorRole.CONSTANT)
 
-    def forward(self, op: OpBuilder, x: ir.Value, numbers: ir.Value, heads: int) -> ir.Value:
-        """Add one RotaryEmbedding node to ``[N, T, heads * head_size]``; ``numbers`` are positions, ``[N, T]``."""
-        result: ir.Value = op.RotaryEmbedding(x, self.cosines, self.sines, numbers, num_heads=heads)
-        return result
+    def forward(self, op: OpBuilder) -> tuple[ir.Value, ir.Value]:
+        """Return the tables of cosines and sines, which the RotaryEmbedding nodes of all layers read."""
+        return self.cosines, self.sines
 
 
 def _rotation(function: Any, base: float) -> InitialValues:
@@ -193,4 +192,6 @@ def position_numbers(op: OpBuilder, tokens: ir.Value) -> ir.Value:
     """Return the numbers 0, 1, ... of the positions of ``[N, T]`` tokens, int64 ``[T]``."""
     length = op.Squeeze(op.Shape(tokens, start=1, end=2), [0])
     result: ir.Value = op.Range(0, length, 1)
+    if tokens.shape is not None:  # which shape inference does not see where it is symbolic
+        result.shape = ir.Shape(tokens.shape[1:])
     return result

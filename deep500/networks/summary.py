@@ -15,7 +15,7 @@ from rich.text import Text
 from deep500.core.errors import InvalidNetworkError
 from deep500.core.texts import escaped
 from deep500.networks.flops import FlopCount, count_flops, node_flops
-from deep500.networks.operator_node import describe_type, held_graphs, read_node
+from deep500.networks.operator_node import OperatorNode, describe_type, held_graphs, read_node
 from deep500.networks.tensor_roles import TensorRole, initializer_role
 
 if TYPE_CHECKING:
@@ -90,25 +90,34 @@ def _rows(network: Network, count: FlopCount) -> Iterator[_Row]:
         seen.update(read)
         scalars = sum(parameters[name].element_count or 0 for name in read)
         yield _row(node, counted.name, scalars, flops, depth=0)
-        yield from _nested(node, imports, depth=1)
+        yield from _nested(node, counted.source or node, imports, depth=1)
 
 
-def _nested(node: ir.Node, imports: Mapping[str, int], depth: int) -> Iterator[_Row]:
-    """Yield the rows of the graphs that a node holds, each below a row with its name."""
-    for name, graph in held_graphs(node):
+def _nested(node: ir.Node, bound: ir.Node, imports: Mapping[str, int], depth: int) -> Iterator[_Row]:
+    """Yield the rows of the graphs that a node holds, each below a row with its name.
+
+    Args:
+        node: The node.
+        bound: The same node, with numbers in the place of symbolic sizes.
+        imports: The opset versions of the network, by domain.
+        depth: How far the rows are indented.
+    """
+    for (name, graph), (_, counted) in zip(held_graphs(node), held_graphs(bound)):
         inputs = ", ".join(f"{value.name}: {_described(value)}" for value in graph.inputs)
         yield f"{'  ' * depth}{name}({inputs})", "", "", "", ""
-        for inner in graph:
-            read = read_node(inner, imports)
-            try:
-                flops = node_flops(read)
-            except InvalidNetworkError:
-                flops = None
+        for inner, inner_bound in zip(graph, counted):
             stored = [v for v in dict.fromkeys(inner.inputs) if v is not None and v.name in graph.initializers]
             trained = [v.shape for v in stored if initializer_role(v) is TensorRole.PARAMETER and v.shape is not None]
-            scalars = sum(_element_count(shape) for shape in trained)
-            yield _row(inner, read.name, scalars, flops, depth + 1)
-            yield from _nested(inner, imports, depth + 2)
+            read = read_node(inner_bound, imports)
+            yield _row(inner, read.name, sum(map(_element_count, trained)), _known_flops(read), depth + 1)
+            yield from _nested(inner, inner_bound, imports, depth + 2)
+
+
+def _known_flops(node: OperatorNode) -> int | None:
+    try:
+        return node_flops(node)
+    except InvalidNetworkError:
+        return None
 
 
 def _element_count(shape: ir.Shape) -> int:

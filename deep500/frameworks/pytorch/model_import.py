@@ -61,7 +61,7 @@ def import_model(
     _share_tied(model, module)
     _set_roles(model, module)
     _name(model, module, positional, named, dynamic_batch=dynamic_batch, names=names)
-    return Network(load_exported(model, f"The export of {type(module).__name__}"))
+    return Network(load_exported(model, f"The export of {type(module).__name__}")).folded()
 
 
 def _arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -134,9 +134,9 @@ def _exported(
         return {0: torch.export.Dim.AUTO} if is_batch else None
 
     shapes: Any = None
-    if dynamic_batch and size is not None:
-        shapes = _by_argument(module, positional, named, free)
     try:
+        if dynamic_batch and size is not None:
+            shapes = _by_argument(module, positional, named, free)
         program = torch.onnx.export(
             module,
             positional,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import inspect
 import logging
 import re
 import warnings
@@ -67,7 +69,9 @@ def import_model(model: Any, example: Any = None, *, names: Mapping[str, str] | 
     converted = ir.from_proto(_plain_names(proto))
     _store_weights(converted, model, trained, others)
     _name(converted, model, inputs, names)
-    return Network(load_exported(converted, f"The export of {model.name}"))
+    network = Network(load_exported(converted, f"The export of {model.name}")).folded()
+    _name_constants(network.model.graph, {weight.path for weight in model.weights})
+    return network
 
 
 def _inputs(model: Any, example: Any) -> list[Any]:
@@ -76,7 +80,7 @@ def _inputs(model: Any, example: Any) -> list[Any]:
         given = list(example) if isinstance(example, (list, tuple)) else [example]
         arrays = [np.asarray(value) for value in given]
         if not model.built:
-            model(given[0] if len(given) == 1 else given, training=False)
+            model(given[0] if len(given) == 1 else given)
         names = ["input"] if len(given) == 1 else [f"input_{index}" for index in range(len(given))]
         return [tf.TensorSpec([None, *a.shape[1:]], a.dtype, name=name) for name, a in zip(names, arrays)]
     try:
@@ -94,11 +98,12 @@ def _inputs(model: Any, example: Any) -> list[Any]:
 def _with_weights(model: Any, inputs: list[Any], trained: int) -> Callable[..., Any]:
     """Return the model as a function of its inputs and its weights, so that no weight is folded into another tensor."""
     count = len(inputs)
+    settings = {"training": False} if "training" in inspect.signature(model.call).parameters else {}
 
     def call(*tensors: Any) -> Any:
         given, weights = list(tensors[:count]), list(tensors[count:])
         argument = given[0] if count == 1 else given
-        outputs, _ = model.stateless_call(weights[:trained], weights[trained:], argument, training=False)
+        outputs, _ = model.stateless_call(weights[:trained], weights[trained:], argument, **settings)
         return outputs
 
     return call
@@ -212,6 +217,21 @@ def _store_weights(converted: ir.Model, model: Any, trained: list[Any], others: 
         value.const_value = ir.tensor(np.asarray(variable), name=variable.path)
         value.metadata_props[ROLE_KEY] = role.value
         graph.register_initializer(value)
+
+
+def _name_constants(graph: ir.Graph, weights: set[str]) -> None:
+    """Name constants for what they are: TensorFlow counts names up, so that two conversions would give two networks."""
+    for old, value in list(graph.initializers.items()):
+        tensor = value.const_value
+        if old in weights or tensor is None:
+            continue
+        content = f"{tensor.dtype.name}{list(tensor.shape.numpy())}".encode() + tensor.tobytes()
+        name = f"constant_{hashlib.sha256(content).hexdigest()[:16]}"
+        if name in graph.initializers:
+            ir.convenience.replace_all_uses_with(value, graph.initializers[name], replace_graph_outputs=True)
+            del graph.initializers[old]
+        else:
+            value.name = name
 
 
 def _name(converted: ir.Model, model: Any, inputs: list[Any], names: Mapping[str, str] | None) -> None:

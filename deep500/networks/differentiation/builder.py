@@ -330,12 +330,12 @@ class GraphBuilder:
 
     def total(self, value: Value, axes: Value | Sequence[int] | None = None, *, keepdims: int = 1) -> Value:
         """Return sums over axes, over all without."""
-        given = self.ints(*axes) if isinstance(axes, (list, tuple, range)) else axes
+        given = axes if axes is None or isinstance(axes, Value) else self.ints(*axes)
         empty = given is not None and given.constant is not None and given.constant.size == 0
         if empty:
             return value
         noop = None if given is None else 1
-        return self.op("ReduceSum", value, given, keepdims=keepdims, noop_with_empty_axes=noop)  # type: ignore[arg-type]
+        return self.op("ReduceSum", value, given, keepdims=keepdims, noop_with_empty_axes=noop)
 
     def transpose(self, value: Value, *axes: int) -> Value:
         """Return a tensor with its axes in another order."""

@@ -120,7 +120,8 @@ def gradients_by(
     active = _active(builder, nodes, wanted)
     parts: dict[str, list[Value]] = {}
     for name, seed in seeds:
-        parts.setdefault(name, []).append(seed)
+        # The seeds may have been made outside, and what is computed from them belongs here.
+        parts.setdefault(name, []).append(builder.value(seed.name))
     sums: dict[str, Value] = {}
     for proto in reversed(nodes):
         if active.isdisjoint(_read(proto)):
@@ -155,9 +156,23 @@ def _total(builder: GraphBuilder, parts: Mapping[str, list[Value]], sums: dict[s
     if name not in sums and parts.get(name):
         first, *others = parts[name]
         for other in others:
-            first = builder.same_type(first + other, first)
+            first = builder.same_type(_added(builder, first, other), first)
         sums[name] = first
     return sums.get(name)
+
+
+def _added(builder: GraphBuilder, first: Value, other: Value) -> Value:
+    """Return the sum of two gradients; of sequences, entry by entry."""
+    kind = first.type
+    if kind is None or not kind.HasField("sequence_type"):
+        return first + other
+    inner = builder.child()
+    element = kind.sequence_type.elem_type.tensor_type.elem_type
+    a, b = (inner.input("tensor", element_type=element) for _ in range(2))
+    total = inner.op("Add", a, b)
+    infos = [onnx.helper.make_tensor_value_info(value.name, element, None) for value in (a, b, total)]
+    body = onnx.helper.make_graph(inner.nodes, "sum", infos[:2], infos[2:])
+    return builder.op("SequenceMap", first, other, body=body)
 
 
 def _active(builder: GraphBuilder, nodes: Sequence[onnx.NodeProto], wanted: Iterable[str]) -> set[str]:

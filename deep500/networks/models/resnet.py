@@ -9,32 +9,9 @@ from onnxscript import OpBuilder, nn
 
 from deep500.core.errors import InvalidInputError
 from deep500.networks.layers import BatchNormalization, Convolution, Linear
+from deep500.networks.models._residual import ResidualBlock
 
 __all__ = ["resnet"]
-
-
-class ResidualBlock(nn.Module):
-    """Two 3x3 convolutions with normalisation, added to the input: ``[N, I, H, W]`` to ``[N, O, H/s, W/s]``."""
-
-    def __init__(self, in_channels: int, out_channels: int, stride: int) -> None:
-        """Declare the layers; a 1x1 convolution adapts the input where its size changes."""
-        super().__init__()
-        self.conv1 = Convolution(in_channels, out_channels, 3, stride=stride, padding=1, bias=False)
-        self.norm1 = BatchNormalization(out_channels)
-        self.conv2 = Convolution(out_channels, out_channels, 3, padding=1, bias=False)
-        self.norm2 = BatchNormalization(out_channels)
-        self.projected = stride != 1 or in_channels != out_channels
-        if self.projected:
-            self.shortcut_conv = Convolution(in_channels, out_channels, 1, stride=stride, bias=False)
-            self.shortcut_norm = BatchNormalization(out_channels)
-
-    def forward(self, op: OpBuilder, x: ir.Value) -> ir.Value:
-        """Add the nodes."""
-        y = op.Relu(self.norm1(op, self.conv1(op, x)))
-        y = self.norm2(op, self.conv2(op, y))
-        shortcut = self.shortcut_norm(op, self.shortcut_conv(op, x)) if self.projected else x
-        result: ir.Value = op.Relu(op.Add(y, shortcut))
-        return result
 
 
 class ResNet(nn.Module):

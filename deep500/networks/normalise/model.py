@@ -9,8 +9,10 @@ import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
 from deep500.core.errors import InvalidNetworkError
+from deep500.core.texts import message_of
 from deep500.networks.custom_node import infer_custom_nodes
 from deep500.networks.normalise.gradient import expand_gradients
+from deep500.networks.normalise.metadata import restore_metadata
 from deep500.networks.normalise.old_form import newest_forms, set_aside_old_forms
 from deep500.networks.tensor_roles import ROLE_KEY, TensorRole
 
@@ -59,7 +61,7 @@ def normalise_model(proto: onnx.ModelProto, origin: str = "The model") -> ir.Mod
         raise
     except Exception as error:
         # What the checker lets through and onnx_ir cannot represent is reported by exceptions of unrelated types.
-        raise InvalidNetworkError(f"{origin} cannot be normalised: {error}") from error
+        raise InvalidNetworkError(f"{origin} cannot be normalised: {message_of(error)}") from error
     for name, value in model.graph.initializers.items():
         if name not in stored:
             value.metadata_props.setdefault(ROLE_KEY, TensorRole.CONSTANT.value)
@@ -92,11 +94,13 @@ def _converted(model: ir.Model, origin: str) -> ir.Model:
     try:
         proto, old = set_aside_old_forms(ir.to_proto(model), version)
         proto = onnx.version_converter.convert_version(proto, OPSET_VERSION)
-        return ir.from_proto(newest_forms(proto, old))
+        converted = ir.from_proto(newest_forms(proto, old))
     except InvalidNetworkError:
         raise
     except Exception as error:
         # The converter reports what it cannot convert by exceptions of several unrelated types.
         raise InvalidNetworkError(
-            f"{origin} uses opset {version}, which cannot be converted to opset {OPSET_VERSION}: {error}"
+            f"{origin} uses opset {version}, which cannot be converted to opset {OPSET_VERSION}: {message_of(error)}"
         ) from error
+    restore_metadata(model, converted)
+    return converted

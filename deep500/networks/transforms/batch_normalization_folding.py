@@ -169,7 +169,8 @@ def _scaled(linear: ir.Node, weight: Array, factor: Array) -> Array:
 
 
 def _array(value: ir.Value | None) -> Array:
-    assert value is not None and value.const_value is not None
+    assert value is not None
+    assert value.const_value is not None
     return np.asarray(value.const_value.numpy()).astype(np.float64)
 
 

@@ -85,7 +85,8 @@ class MicroBatching(Transformation):
         """
         chosen = {node.outputs[0] for node in _nodes(network) if self._divisible(node, network)}
         layers = self._layers(network, chosen)
-        return dict(zip((layer.name for layer in layers), choose_sizes(layers, self.batch_size, self.memory_bound)))
+        sizes = choose_sizes(layers, self.batch_size, self.memory_bound)
+        return {layer.name: parts for layer, parts in zip(layers, sizes) if layer.name in chosen}
 
     def apply(self, network: Network) -> Network:
         """Return the network with divided layers and a fixed batch size."""
@@ -149,7 +150,8 @@ class MicroBatching(Transformation):
             if name in stored:
                 (values[name],) = network.fetch_tensors([name])
             elif name and kind is not None and kind.is_static:
-                values[name] = stream.standard_normal(tuple(map(int, kind.shape or ()))).astype(kind.numpy_dtype)
+                shape = [size for size in kind.shape or () if isinstance(size, int)]
+                values[name] = stream.standard_normal(shape).astype(kind.numpy_dtype)
         alone, feeds = node_network(network, node, values)
         executor = self.executor(alone)
         executor.inference(feeds)
@@ -187,7 +189,7 @@ def _alive_bytes(network: Network, nodes: Sequence[OperatorNode]) -> list[int]:
     kinds = {n: t for node in nodes for n, t in zip(node.inputs, node.input_types)}
     stored = {**network.parameters, **network.states, **network.constants}
     base = sum(d.size_bytes or 0 for d in stored.values())
-    living = {n: kinds[n].size_bytes or 0 for n in network.inputs if kinds.get(n) is not None}
+    living = {n: (kind.size_bytes or 0) if (kind := kinds.get(n)) else 0 for n in network.inputs}
     found = []
     for index, node in enumerate(nodes):
         living.update({n: (t.size_bytes or 0) if t else 0 for n, t in zip(node.outputs, node.output_types) if n})

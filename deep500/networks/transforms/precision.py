@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import onnx.defs
@@ -210,8 +210,8 @@ def _schema(node: ir.Node) -> onnx.defs.OpSchema:
     return onnx.defs.get_schema(node.op_type, version or onnx.defs.onnx_opset_version(), node.domain)
 
 
-def _formal(parameters: object, index: int) -> onnx.defs.OpSchema.FormalParameter:
-    listed = list(parameters)  # type: ignore[call-overload]
+def _formal(parameters: Sequence[onnx.defs.OpSchema.FormalParameter], index: int) -> onnx.defs.OpSchema.FormalParameter:
+    listed = list(parameters)
     return listed[min(index, len(listed) - 1)]  # the last may stand for any number
 
 

@@ -16,6 +16,7 @@ EXPECTED = {
     "optimizers": {"adam", "gradient_descent", "momentum"},
     "samplers": {"ordered", "shuffle"},
     "losses": {"softmax_cross_entropy_loss", "mean_squared_error"},
+    "transformations": {"batch_normalization_folding", "freezing", "micro_batching", "precision"},
     "metrics": {"test_accuracy", "training_accuracy", "wallclock_time"},
     "events": {"batch_hash", "progress_bar"},
     "operators": {"conv", "relu", "batch_normalization"},

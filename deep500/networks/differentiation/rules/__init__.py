@@ -1,1 +1,1 @@
-"""The rules of the reverse pass, one file an operator family; they are found by :mod:`..rule_table`."""
+"""The rules of the reverse pass, one file an operator family; ``rule_table`` finds them."""

@@ -1,4 +1,4 @@
-"""What is backward of operators that only move elements: the same operator on the elements' numbers tells where from."""
+"""What is backward of operators that only move elements: moving the elements' numbers tells where each came from."""
 
 from __future__ import annotations
 

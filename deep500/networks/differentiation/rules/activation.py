@@ -71,6 +71,14 @@ def hard_sigmoid(node: ReversedNode, g: Value) -> Value:
     return node.builder.where(inside, g * node.get("alpha", 0.2), 0)
 
 
+@reverse_rule("HardSwish", since=14)
+def hard_swish(node: ReversedNode, g: Value) -> Value:
+    """``dx = g (x / 3 + 1 / 2)`` between -3 and 3, g above, 0 below. Source: ONNX HardSwish-22."""
+    write, x = node.builder, node.input()
+    inner = write.where(x < 3, g * (x / 3 + 0.5), g)
+    return write.where(x > -3, inner, 0)
+
+
 @reverse_rule("Softplus")
 def softplus(node: ReversedNode, g: Value) -> Value:
     """``dx = g sigmoid x``. Source: ONNX Softplus-22."""
@@ -91,7 +99,7 @@ def thresholded_relu(node: ReversedNode, g: Value) -> Value:
 
 @reverse_rule("Shrink")
 def shrink(node: ReversedNode, g: Value) -> Value:
-    """``dx = g`` where \\|x\\| > lambd. Source: ONNX Shrink-9."""
+    """``dx = g`` where ``abs(x) > lambd``. Source: ONNX Shrink-9."""
     x, limit = node.input(), node.get("lambd", 0.5)
     outside = node.builder.op("Or", x < -limit, x > limit)
     return node.builder.where(outside, g, 0)

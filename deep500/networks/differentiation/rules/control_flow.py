@@ -44,8 +44,11 @@ def graph_of(write: GraphBuilder, name: str, inputs: Sequence[Value], outputs: S
     """Return the nodes of a builder as a graph that a node holds."""
     # What a graph returns has to be computed in it, and under a name of its own.
     own = [write.same_type(write.op("Identity", value), value) for value in outputs]
-    infos = [[_info(write, value) for value in values] for values in (inputs, own)]
-    return onnx.helper.make_graph(write.nodes, name, *infos)
+    given, returned = ([_info(write, value) for value in values] for values in (inputs, own))
+    written = [write.value(name) for node in write.nodes for name in node.output if name]
+    # Whoever expands functions inside needs the types.
+    known = [_info(write, value) for value in written if value.element_type]
+    return onnx.helper.make_graph(write.nodes, name, given, returned, value_info=known)
 
 
 def _info(write: GraphBuilder, value: Value) -> onnx.ValueInfoProto:

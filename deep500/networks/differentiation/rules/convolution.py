@@ -19,9 +19,8 @@ def conv(node: ReversedNode, g: Value) -> Gradients:
     rank, group = x.rank - 2, node.get("group", 1)
     windows = Windows.of(node, rank, spatial_sizes(w), spatial_sizes(x), spatial_sizes(node.output()))
     by_x = by_w = by_b = None
-    settings = {"strides": windows.strides, "dilations": windows.dilations}
     if node.wants(0):
-        full = write.op("ConvTranspose", g, w, group=group, **settings)
+        full = write.op("ConvTranspose", g, w, group=group, strides=windows.strides, dilations=windows.dilations)
         by_x = write.same_type(fitted(full, -windows.before, spatial_sizes(x), rank), x)
     if node.wants(1):
         pads = windows.pads

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import string
 
+import numpy as np
+
 from deep500.networks.differentiation.builder import Value
 from deep500.networks.differentiation.reverse_pass import ReversedNode
 from deep500.networks.differentiation.rule_table import reverse_rule
@@ -15,7 +17,7 @@ Gradients = list[Value | None]
 
 @reverse_rule("MatMul")
 def mat_mul(node: ReversedNode, g: Value) -> Gradients:
-    """``dA = G B^T, dB = A^T G``, summed over what was broadcast; vectors are rows or columns. Source: ONNX MatMul-13."""
+    """``dA = G B^T, dB = A^T G``, summed over what was broadcast. Source: ONNX MatMul-13."""
     write, a, b = node.builder, node.input(0), node.input(1)
     rank_a, rank_b = a.rank, b.rank
     rows = a if rank_a > 1 else write.op("Unsqueeze", a, write.ints(0))
@@ -85,15 +87,9 @@ def _einsum_input(node: ReversedNode, g: Value, terms: list[str], result: str, i
     if absent:
         made = write.op("Unsqueeze", made, write.ints(*absent))
     if unique == own:
-        is_broadcast = any(label in unique for label in terms[index])
-        made = write.sum_to(made, x) if is_broadcast else made
-        return write.expand_like(made, x)
+        return _resized(made, x)
     # A repeated index reads a diagonal: the gradient is there, and zero elsewhere.
-    places = [unique.index(label) for label in dict.fromkeys(own)]
-    full = "".join(unique[place] for place in places)
     spread = write.op("Unsqueeze", made, write.ints(*(i for i in range(len(own)) if own[i] in own[:i])))
-    order = [i for i in range(len(own)) if own[i] not in own[:i]]
-    assert full == "".join(own[i] for i in order)
     mask: Value | None = None
     for i, label in enumerate(own):
         first = own.index(label)
@@ -101,7 +97,12 @@ def _einsum_input(node: ReversedNode, g: Value, terms: list[str], result: str, i
             same = _position(x, first, len(own)).equals(_position(x, i, len(own)))
             mask = same if mask is None else write.op("And", mask, same)
     assert mask is not None
-    return write.expand_like(write.where(mask, spread, 0), x)
+    return _resized(write.where(mask, spread, 0), x)
+
+
+def _resized(made: Value, x: Value) -> Value:
+    """Repeat where only x has several entries, and sum where x was repeated."""
+    return x.builder.sum_to(x.builder.op("Expand", made, x.builder.shape(x)), x)
 
 
 def _position(x: Value, axis: int, rank: int) -> Value:
@@ -133,3 +134,24 @@ def _labels(node: ReversedNode) -> tuple[list[str], str]:
     named = "".join(terms)
     once = sorted(label for label in set(named) if named.count(label) == 1 and label not in letters)
     return terms, letters + "".join(once)
+
+
+@reverse_rule("Det")
+def det(node: ReversedNode, g: Value) -> Value:
+    """``dx = g`` times the cofactors, which exist also where the matrix has no inverse. Source: ONNX Det-22."""
+    write, x = node.builder, node.input()
+    shape = x.shape
+    size = None if shape is None else shape[-1]
+    if shape is None or not isinstance(size, int):
+        raise node.refuse("of matrices of an unknown size is not differentiated; declare the shape")
+    g = write.op("Unsqueeze", g, write.ints(-2, -1))
+    if size <= 1:
+        return write.expand_like(g, x)
+    rank = len(shape)
+    others = write.constant(np.array([[j for j in range(size) if j != i] for i in range(size)]))
+    # [..., i, row, j, column]: without row i and column j.
+    minors = write.op("Gather", write.op("Gather", x, others, axis=rank - 2), others, axis=rank)
+    lead = range(rank - 2)
+    apart = write.transpose(minors, *lead, rank - 2, rank, rank - 1, rank + 1)
+    signs = np.fromfunction(lambda i, j: 1.0 - 2.0 * ((i + j) % 2), (size, size))
+    return g * (write.op("Det", apart) * write.cast_like(write.constant(signs), g))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from deep500.networks.differentiation.builder import Value
 from deep500.networks.differentiation.reverse_pass import ReversedNode
 from deep500.networks.differentiation.rule_table import defined_by_others

@@ -38,10 +38,9 @@ def batch_normalization(node: ReversedNode, g: Value | None, *by_running: Value 
 
 
 def _along_channels(vector: Value, x: Value) -> Value:
+    """Return a vector with an entry for each channel in a shape that broadcasts with x."""
     write = x.builder
-    shaped = write.reshape(write.cast_like(vector, x), write.ints(1, -1, *[1] * (x.rank - 2))) if x.rank > 2 else (
-        write.cast_like(vector, x))  # fmt: skip
-    return shaped
+    return write.reshape(write.cast_like(vector, x), write.ints(1, -1, *[1] * (x.rank - 2)))
 
 
 def _trained(node: ReversedNode, g: Value | None, by_running: Gradients, axes: list[int]) -> Gradients:

@@ -78,10 +78,8 @@ def _lstm_step(node: ReversedNode, x: Value, states: list[Value], way: _Directio
     sum_i, sum_o, sum_f, sum_c = _split(sums, 4, -1)
     peep = way.peepholes
     i = f(sum_i if peep is None else sum_i + peep[0] * cell)
-    if node.get("input_forget", 0):
-        forget = 1.0 - i
-    else:
-        forget = f(sum_f if peep is None else sum_f + peep[2] * cell)
+    sum_f = sum_f if peep is None else sum_f + peep[2] * cell
+    forget = 1.0 - i if node.get("input_forget", 0) else f(sum_f)
     new = forget * cell + i * g(sum_c)
     o = f(sum_o if peep is None else sum_o + peep[1] * new)
     return [o * h(new), new]
@@ -240,10 +238,15 @@ def _function(name: str, alpha: float, beta: float, clip: float | None) -> _Func
             return x * alpha + beta
         if name == "ScaledTanh":
             return write.op("Tanh", x * beta) * alpha
-        if name in ("LeakyRelu", "ThresholdedRelu", "Elu"):
-            return write.op(name, x, alpha=alpha)
+        # By others where the operator is a function, or differs at its threshold.
+        if name == "ThresholdedRelu":
+            return write.where(x >= alpha, x, 0)
         if name == "HardSigmoid":
-            return write.op(name, x, alpha=alpha, beta=beta)
+            return write.op("Clip", x * alpha + beta, 0, 1)
+        if name == "Softsign":
+            return x / (write.op("Abs", x) + 1.0)
+        if name in ("LeakyRelu", "Elu"):
+            return write.op(name, x, alpha=alpha)
         return write.op(name, x)
 
     return apply

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import onnx
 import onnx.helper
 
-from deep500.networks.differentiation.builder import Value
+from deep500.networks.differentiation.builder import GraphBuilder, Value
 from deep500.networks.differentiation.reverse_pass import ReversedNode
 from deep500.networks.differentiation.rule_table import reverse_rule
 
@@ -48,14 +50,12 @@ def _kept(node: ReversedNode, value: Value) -> Value:
     return node.builder.reshape(value, _kept_shape(node))
 
 
-def _again(node: ReversedNode, operator: str, x: Value, **attributes: int) -> Value:
+def _again(node: ReversedNode, operator: str, x: Value) -> Value:
     """Reduce something along the same axes, which are kept."""
     write, axes = node.builder, _axes(node)
     if _is_elementwise(node):
         return x
-    return write.op(
-        operator, x, axes, keepdims=1, noop_with_empty_axes=node.get("noop_with_empty_axes", 0), **attributes
-    )
+    return write.op(operator, x, axes, keepdims=1, noop_with_empty_axes=node.get("noop_with_empty_axes", 0))
 
 
 @reverse_rule("ReduceSum")
@@ -148,12 +148,11 @@ def cum_prod(node: ReversedNode, g: Value) -> Value:
     axis = write.where(axis < 0, axis + rank, axis)
     parts = [write.ints(0), axis, axis + 1, rank]
     sizes = [
-        write.op("ReduceProd", write.op("Slice", shape, a, b), keepdims=1) for a, b in zip(parts, parts[1:])
+        write.op("ReduceProd", write.op("Slice", shape, a, b), keepdims=1) for a, b in itertools.pairwise(parts)
     ]  # fmt: skip
     cube = write.sizes(*sizes)
     entries = [write.reshape(value, cube) for value in (x, g)]
     start = write.zeros(write.sizes(sizes[0], sizes[2]), x)
-    direction = reverse if reverse else 0
     body = _recurrence(write.child(), x.element_type, bool(exclusive))
     _, factors = write.ops(
         "Scan",
@@ -164,16 +163,13 @@ def cum_prod(node: ReversedNode, g: Value) -> Value:
         num_scan_inputs=2,
         scan_input_axes=[1, 1],
         scan_output_axes=[1],
-        scan_input_directions=[1 - direction] * 2,
-        scan_output_directions=[1 - direction],
+        scan_input_directions=[1 - reverse] * 2,
+        scan_output_directions=[1 - reverse],
     )
     return before * write.same_type(write.reshape(factors, shape), x)
 
 
-def _recurrence(write: object, kind: int, exclusive: bool) -> onnx.GraphProto:
-    from deep500.networks.differentiation.builder import GraphBuilder
-
-    assert isinstance(write, GraphBuilder)
+def _recurrence(write: GraphBuilder, kind: int, exclusive: bool) -> onnx.GraphProto:
     carried, x, g = (write.input(name, element_type=kind, shape=[None, None]) for name in ("carried", "x", "g"))
     if exclusive:
         after, out = g + x * carried, write.op("Identity", carried)

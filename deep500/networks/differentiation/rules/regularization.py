@@ -11,7 +11,7 @@ __all__: list[str] = []
 
 @reverse_rule("Dropout", since=12)
 def dropout(node: ReversedNode, g: Value | None, *others: Value | None) -> Value | None:
-    """``dx = g mask / (1 - ratio)`` in training, by the mask of the forward run; else ``g``. Source: ONNX Dropout-22."""
+    """``dx = g mask / (1 - ratio)`` in training, by the mask of the forward; else ``g``. Source: ONNX Dropout-22."""
     write, flag = node.builder, node.optional(2)
     known = node.constant(2)
     if g is None or flag is None or (known is not None and not known.item()):

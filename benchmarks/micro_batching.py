@@ -1,0 +1,153 @@
+"""Peak memory of a training step in parts of the batch against the plain step, and whether the gradients are equal.
+
+Each step runs in a fresh process under PyTorch on the processor. The peak is the resident memory of the whole process
+during the step beyond what was resident right before (weights and batch are there by then), by the metric PeakMemory.
+A second plain run says how much of the difference is that of the framework itself.
+
+    python -m benchmarks.micro_batching --model alexnet resnet18
+
+Item of the second milestone: less than half of the plain step's memory, gradients equal within 1e-5.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SHAPE = (3, 224, 224)
+CLASSES = 1000
+#: Batch, and the share of the plain step's modelled memory that the sizes of the parts are chosen for.
+BATCHES = {"alexnet": 256, "resnet18": 32}
+SHARE = 0.4
+
+
+def network(model: str) -> Any:
+    """Return the network with its loss; running statistics are those of a trained network, not 0 and 1."""
+    from benchmarks import image_models
+    from deep500.core.random import random_stream
+    from deep500.networks.creation import MODELS, create_model
+
+    made = create_model(model if model in MODELS else getattr(image_models, model), classes=CLASSES, shape=SHAPE)
+    for name, kind in made.states.items():
+        low, high = (0.5, 1.5) if name.endswith("var") else (-0.2, 0.2)
+        made.feed_tensor(name, random_stream(0, name).uniform(low, high, kind.shape).astype(kind.dtype))
+    made.append_loss("SoftmaxCrossEntropyLoss")
+    return made
+
+
+def run_step(model: str, batch: int, size: int, training: bool, repeats: int, gradients: Path) -> dict[str, Any]:
+    """Measure one kind of step in this process, and keep the gradients of the first."""
+    from deep500.core.random import random_stream
+    from deep500.frameworks.pytorch import from_model
+    from deep500.measure.clock import Stopwatch
+    from deep500.measure.metrics.peak_memory import PeakMemory
+    from deep500.networks.micro_batched_executor import MicroBatchedExecutor
+
+    stream = random_stream(0, "batch")
+    inputs = {
+        "input": stream.standard_normal((batch, *SHAPE), dtype=np.float32),
+        "label": stream.integers(0, CLASSES, batch),
+    }
+    executor: Any = from_model(network(model))
+    if training:
+        executor.network.train()
+    if size < batch:
+        executor = MicroBatchedExecutor(executor, size)
+    peak = PeakMemory(reruns=0)
+    seconds, losses = [], []
+    for index in range(repeats):
+        peak.begin()
+        watch = Stopwatch(executor.synchronize)
+        losses.append(float(executor.inference_and_backprop(inputs)["loss"]))
+        seconds.append(watch.elapsed_s())
+        peak.end()
+        if not index:
+            pairs = executor.network.gradient()
+            np.savez(gradients, **{name: executor.fetch(gradient) for name, gradient in pairs})
+    return {
+        "peak": peak.samples[0] - (peak.before_bytes or 0),
+        "seconds": min(seconds),
+        "loss": losses[0],
+        "method": peak.method,
+    }
+
+
+def in_fresh_process(model: str, batch: int, size: int, training: bool, repeats: int, gradients: Path) -> dict[str, Any]:
+    """Measure one kind of step in a process of its own."""
+    arguments = [model, str(batch), str(size), str(int(training)), str(repeats), str(gradients)]
+    finished = subprocess.run(
+        [sys.executable, "-m", "benchmarks.micro_batching", "--child", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if finished.returncode:
+        raise SystemExit(finished.stderr)
+    measured: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+    return measured
+
+
+def largest_difference(first: Path, second: Path) -> float:
+    """Return the largest difference of a gradient, relative to the largest entry of that gradient."""
+    worst = 0.0
+    with np.load(first) as a, np.load(second) as b:
+        for name in a.files:
+            size = float(np.abs(a[name]).max())
+            worst = max(worst, float(np.abs(a[name] - b[name]).max()) / (size or 1.0))
+    return worst
+
+
+def report(model: str, batch: int, training: bool, repeats: int, folder: Path) -> bool:
+    """Print one row; say whether both targets are met."""
+    from deep500.networks.micro_batch_plan import step_bytes, step_size
+
+    made = network(model)
+    size = step_size(made, batch, int(SHARE * step_bytes(made, batch)))
+    plain = in_fresh_process(model, batch, batch, training, repeats, folder / "plain.npz")
+    parts = in_fresh_process(model, batch, size, training, repeats, folder / "parts.npz")
+    difference = largest_difference(folder / "plain.npz", folder / "parts.npz")
+    ratio = parts["peak"] / plain["peak"]
+    print(
+        f"| {model} | {batch} | {size} | {plain['peak'] / 2**20:.0f} | {parts['peak'] / 2**20:.0f} | {ratio:.2f} | "
+        f"{difference:.1e} | {plain['seconds']:.1f} | {parts['seconds']:.1f} |",
+        flush=True,
+    )
+    return ratio < 0.5 and difference <= 1e-5
+
+
+def main() -> int:
+    """Measure what the arguments name; exit with 1 when a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", nargs="+", default=list(BATCHES), choices=list(BATCHES))
+    parser.add_argument("--repeats", type=int, default=2, help="steps in each process; the peak is the first's")
+    parser.add_argument("--batch", type=int, help="batch size (default: 256 and 32)")
+    parser.add_argument("--child", nargs=6, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        model, batch, size, training, repeats, gradients = arguments.child
+        measured = run_step(model, int(batch), int(size), bool(int(training)), int(repeats), Path(gradients))
+        print(json.dumps(measured))
+        return 0
+    print(f"{date.today()}, {platform.processor() or platform.machine()}, {os.cpu_count()} cores, PyTorch\n")
+    print("| model | batch | part | plain, MiB | in parts, MiB | ratio | gradients differ by | plain, s | in parts, s |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        met = [
+            report(model, arguments.batch or BATCHES[model], False, arguments.repeats, Path(folder))
+            for model in arguments.model
+        ]
+    return int(not all(met))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
