@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from deep500.core.errors import InvalidNetworkError
 from deep500.core.texts import escaped
 from deep500.networks.flops import FlopCount, count_flops, node_flops
 from deep500.networks.operator_node import OperatorNode, describe_type, held_graphs, read_node
+from deep500.networks.plain_table import plain_table
 from deep500.networks.tensor_roles import TensorRole, initializer_role
 
 if TYPE_CHECKING:
@@ -23,8 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["network_summary"]
 
-#: Wide enough for every table, so that its form does not depend on the terminal.
-_WIDTH = 100_000
+_TITLES = ("Node", "Operator", "Output", "Parameters", "FLOPs")
 
 #: What is not known.
 _UNKNOWN = "?"
@@ -58,26 +53,13 @@ def network_summary(network: Network, batch_size: int = 1, sizes: Mapping[str, i
     lines += _tensors("Inputs", network.inputs)
     lines += _tensors("Outputs", network.outputs)
     lines += _tensors("Losses", network.losses)
-    return "\n".join([*lines, "", *_node_table(network, count), "", *_totals(network, count)])
+    table = plain_table(_TITLES, _rows(network, count), right=_TITLES[3:])
+    return "\n".join([*lines, "", *table, "", *_totals(network, count)])
 
 
 def _tensors(title: str, descriptors: Mapping[str, Any]) -> list[str]:
     described = [f"{name}: {_UNKNOWN if d is None else d}" for name, d in descriptors.items()]
     return [f"{title}: {', '.join(described)}"] if described else []
-
-
-def _node_table(network: Network, count: FlopCount) -> Iterator[str]:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for title in ("Node", "Operator", "Output", "Parameters", "FLOPs"):
-        table.add_column(title, justify="right" if title in ("Parameters", "FLOPs") else "left", no_wrap=True)
-    for cells in _rows(network, count):
-        indent = cells[0][: len(cells[0]) - len(cells[0].lstrip(" "))]
-        texts = [" ".join(cell.split()) for cell in cells]
-        table.add_row(*(Text(text) for text in (indent + texts[0], *texts[1:])))  # Text: names are no markup
-    buffer = io.StringIO()
-    console = Console(file=buffer, width=_WIDTH, color_system=None, force_terminal=False, legacy_windows=False)
-    console.print(table)
-    return (line.rstrip() for line in buffer.getvalue().rstrip().split("\n"))
 
 
 def _rows(network: Network, count: FlopCount) -> Iterator[_Row]:

@@ -228,9 +228,7 @@ def test_arguments_names_and_fixed_batch(torch: Any) -> None:
         (lambda nn: Fixed(nn), floats(2, 3), {}, "fixes its batch size"),
     ],
 )
-def test_what_cannot_be_imported_from_torch(
-    torch: Any, make: Any, example: Any, options: Any, message: str
-) -> None:
+def test_what_cannot_be_imported_from_torch(torch: Any, make: Any, example: Any, options: Any, message: str) -> None:
     with pytest.raises(InvalidNetworkError, match=message):
         Network.from_torch(make(torch.nn), example, **options)
 
@@ -360,5 +358,3 @@ def test_what_cannot_be_imported_from_keras(keras: Any) -> None:
     model = keras.Sequential([keras.Input((3,)), Host()])
     with pytest.raises(InvalidNetworkError, match="PyFunc"):
         Network.from_keras(model)
-
-

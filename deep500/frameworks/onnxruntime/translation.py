@@ -13,6 +13,7 @@ from deep500.core.device import Device
 from deep500.core.errors import DeviceError, InvalidInputError, InvalidNetworkError, UnsupportedOperatorError
 from deep500.core.texts import message_of
 from deep500.frameworks.onnxruntime._arrays import from_value, is_extended_type, to_value
+from deep500.frameworks.onnxruntime._integers import without_traps
 from deep500.frameworks.onnxruntime.device import execution_providers
 
 __all__ = ["Session"]
@@ -55,7 +56,7 @@ class Session:
         options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
         providers = execution_providers(device)
         try:
-            self._session = ort.InferenceSession(model.SerializeToString(), options, providers=providers)
+            self._session = ort.InferenceSession(without_traps(model).SerializeToString(), options, providers=providers)
         except Exception as error:
             # The runtime's exceptions have no public base.
             raise _explained_model(self._name, error) from error

@@ -153,11 +153,22 @@ def _exported(
             cause = cause.__cause__
         raise InvalidNetworkError(
             f"{type(module).__name__} cannot be exported to ONNX: {message_of(cause)} Check that "
-            f"torch.export.export(module, example) works"
-            + (", and try dynamic_batch=False." if dynamic_batch else ".")
+            f"torch.export.export(module, example) works" + (", and try dynamic_batch=False." if dynamic_batch else ".")
         ) from error
     assert program is not None
+    ranges = getattr(program.exported_program, "range_constraints", {})
+    fixed = {str(symbol): int(span.lower) for symbol, span in ranges.items() if span.lower == span.upper}
+    if fixed:
+        _fix_sizes(program.model.graph, fixed)
     return program.model
+
+
+def _fix_sizes(graph: ir.Graph, fixed: Mapping[str, int]) -> None:
+    """Write down sizes of which the export found that they can only be one number."""
+    for value in (*graph.inputs, *(v for node in graph.all_nodes() for v in node.outputs)):
+        if value.shape is not None:
+            sizes = [d if isinstance(d, int) else fixed.get(d.value or "", d) for d in value.shape]
+            value.shape = ir.Shape(sizes)
 
 
 def _by_argument(module: nn.Module, positional: tuple[Any, ...], named: dict[str, Any], of: Any) -> dict[str, Any]:
@@ -246,8 +257,7 @@ def _name_sizes(graph: ir.Graph, module: nn.Module, size: int | None) -> None:
             f"{type(module).__name__} fixes its batch size, so it cannot have a dynamic one. Give dynamic_batch=False."
         )
     renamings = {old: _BATCH if index == 0 else f"{_BATCH}_{index}" for index, old in enumerate(dict.fromkeys(free))}
-    for node_or_input in (*graph.inputs, *(v for node in graph.all_nodes() for v in node.outputs)):
-        if node_or_input.shape is not None:
-            node_or_input.shape = ir.Shape(
-                [d if isinstance(d, int) else renamings.get(d.value or "", d) for d in node_or_input.shape]
-            )
+    for value in (*graph.inputs, *(v for node in graph.all_nodes() for v in node.outputs)):
+        if value.shape is not None:
+            sizes = [d if isinstance(d, int) else renamings.get(d.value or "", d) for d in value.shape]
+            value.shape = ir.Shape(sizes)

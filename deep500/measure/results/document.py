@@ -27,6 +27,7 @@ __all__ = [
     "Statistic",
     "System",
     "content_hash",
+    "metric_from_dict",
     "plain",
     "system_from_dict",
 ]
@@ -325,12 +326,13 @@ def system_from_dict(entry: Mapping[str, Any]) -> System:
         data_hash=entry["data_hash"],
         initialisation_hash=entry["initialisation_hash"],
         work=Work(**entry["work"]),
-        metrics=tuple(map(_metric, entry["metrics"])),
+        metrics=tuple(map(metric_from_dict, entry["metrics"])),
         scores=tuple(map(_score, entry["scores"])),
     )
 
 
-def _metric(entry: Mapping[str, Any]) -> MetricSamples:
+def metric_from_dict(entry: Mapping[str, Any]) -> MetricSamples:
+    """Return the samples of which :func:`plain` made this."""
     launches = tuple(
         LaunchSamples(
             **{

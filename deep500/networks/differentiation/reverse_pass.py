@@ -166,13 +166,12 @@ def _added(builder: GraphBuilder, first: Value, other: Value) -> Value:
     kind = first.type
     if kind is None or not kind.HasField("sequence_type"):
         return first + other
-    inner = builder.child()
     element = kind.sequence_type.elem_type.tensor_type.elem_type
-    a, b = (inner.input("tensor", element_type=element) for _ in range(2))
-    total = inner.op("Add", a, b)
-    infos = [onnx.helper.make_tensor_value_info(value.name, element, None) for value in (a, b, total)]
-    body = onnx.helper.make_graph(inner.nodes, "sum", infos[:2], infos[2:])
-    return builder.op("SequenceMap", first, other, body=body)
+    return builder.map_sequence(
+        first,
+        element,
+        lambda inner, i: inner.op("Add", *(inner.op("SequenceAt", inner.value(v.name), i) for v in (first, other))),
+    )
 
 
 def _active(builder: GraphBuilder, nodes: Sequence[onnx.NodeProto], wanted: Iterable[str]) -> set[str]:

@@ -24,10 +24,12 @@ class Discriminator(nn.Module):
         super().__init__()
         maps = [width << level for level in range(doublings)]
         self.convolutions = nn.ModuleList(
-            Convolution(a, b, 4, stride=2, padding=1, bias=False, initial=WEIGHTS)
-            for a, b in zip([channels, *maps], maps)
+            [
+                Convolution(a, b, 4, stride=2, padding=1, bias=False, initial=WEIGHTS)
+                for a, b in zip([channels, *maps], maps)
+            ]
         )
-        self.norms = nn.ModuleList(BatchNormalization(count, initial=SCALES) for count in maps[1:])
+        self.norms = nn.ModuleList([BatchNormalization(count, initial=SCALES) for count in maps[1:]])
         self.last = Convolution(maps[-1], classes, 4, bias=False, initial=WEIGHTS)
 
     def forward(self, op: OpBuilder, x: ir.Value) -> ir.Value:

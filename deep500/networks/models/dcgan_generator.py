@@ -24,10 +24,12 @@ class Generator(nn.Module):
         maps = [width << level for level in reversed(range(doublings))]
         self.first = TransposedConvolution(noise, maps[0], 4, bias=False, initial=WEIGHTS)
         self.convolutions = nn.ModuleList(
-            TransposedConvolution(a, b, 4, stride=2, padding=1, bias=False, initial=WEIGHTS)
-            for a, b in zip(maps, [*maps[1:], channels])
+            [
+                TransposedConvolution(a, b, 4, stride=2, padding=1, bias=False, initial=WEIGHTS)
+                for a, b in zip(maps, [*maps[1:], channels])
+            ]
         )
-        self.norms = nn.ModuleList(BatchNormalization(count, initial=SCALES) for count in maps)
+        self.norms = nn.ModuleList([BatchNormalization(count, initial=SCALES) for count in maps])
 
     def forward(self, op: OpBuilder, x: ir.Value) -> ir.Value:
         """Add the nodes."""

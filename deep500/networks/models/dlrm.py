@@ -24,7 +24,7 @@ class ReluLayers(nn.Module):
     def __init__(self, sizes: Sequence[int]) -> None:
         """Declare the layers; ``sizes`` runs from the input to the output."""
         super().__init__()
-        self.layers = nn.ModuleList(_linear(a, b) for a, b in pairwise(sizes))
+        self.layers = nn.ModuleList([_linear(a, b) for a, b in pairwise(sizes)])
 
     def forward(self, op: OpBuilder, x: ir.Value) -> ir.Value:
         """Add the nodes."""
@@ -50,7 +50,7 @@ class DLRM(nn.Module):
         self.dense = dense
         self.count = len(tables)
         self.bottom = ReluLayers([dense, *bottom, features])
-        self.tables = nn.ModuleList(Embedding(rows, features, uniform(1 / math.sqrt(rows))) for rows in tables)
+        self.tables = nn.ModuleList([Embedding(rows, features, uniform(1 / math.sqrt(rows))) for rows in tables])
         vectors = len(tables) + 1
         # Positions of the pairs i > j in a square of all products.
         self.pairs = [i * vectors + j for i in range(vectors) for j in range(i)]

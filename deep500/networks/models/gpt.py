@@ -96,7 +96,7 @@ class GPT(nn.Module):
         self.length = length
         self.embedding = embedding
         self.rotary = rotary
-        self.layers = nn.ModuleList(layers)
+        self.layers = nn.ModuleList([*layers])
         self.norm = RMSNormalization(features)
         self.scores = scores
 

@@ -28,8 +28,8 @@ class LSTMLanguageModel(nn.Module):
         self.length = length
         self.embedding = Embedding(count, embedding, initial)
         sizes = [embedding, *[hidden] * (layers - 1)]
-        self.layers = nn.ModuleList(LongShortTermMemory(size, hidden, initial) for size in sizes)
-        self.dropouts = nn.ModuleList(Dropout(rate) for _ in range(layers + 1))
+        self.layers = nn.ModuleList([LongShortTermMemory(size, hidden, initial) for size in sizes])
+        self.dropouts = nn.ModuleList([Dropout(rate) for _ in range(layers + 1)])
         self.scores = VocabularyScores(self.embedding if tied else None, count, hidden, initial)
         self.bias = InitializedParameter([count, 1], zeros)
 

@@ -36,7 +36,9 @@ class ConvolutionUnit(nn.Module):
     def forward(self, op: OpBuilder, x: ir.Value) -> ir.Value:
         """Add the nodes."""
         y: ir.Value = self.norm(op, self.conv(op, x))
-        return y if self.linear else op.Clip(y, 0.0, 6.0)
+        if not self.linear:
+            y = op.Clip(y, 0.0, 6.0)
+        return y
 
 
 class InvertedResidual(nn.Module):
@@ -57,7 +59,8 @@ class InvertedResidual(nn.Module):
         """Add the nodes."""
         y = self.expand(op, x) if self.is_expanded else x
         y = self.project(op, self.depthwise(op, y))
-        return op.Add(x, y) if self.is_added else y
+        result: ir.Value = op.Add(x, y) if self.is_added else y
+        return result
 
 
 class MobileNetV2(nn.Module):

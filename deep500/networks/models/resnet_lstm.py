@@ -35,7 +35,8 @@ class ResNetLSTM(nn.Module):
         self.frame = frame
         self.features = features
         sizes = [features.features, *[hidden] * (layers - 1)]
-        self.layers = nn.ModuleList(LongShortTermMemory(size, hidden, uniform(1 / math.sqrt(hidden))) for size in sizes)
+        initial = uniform(1 / math.sqrt(hidden))
+        self.layers = nn.ModuleList([LongShortTermMemory(size, hidden, initial) for size in sizes])
         self.dropout = Dropout(rate)
         self.classifier = Linear(hidden, classes, gain=1.0)
 

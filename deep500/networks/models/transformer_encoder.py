@@ -74,7 +74,7 @@ class TransformerEncoder(nn.Module):
         self.tokens, self.positions = embeddings
         self.norm = LayerNormalization(features, epsilon=1e-12)
         self.dropout = Dropout(rate)
-        self.layers = nn.ModuleList(layers)
+        self.layers = nn.ModuleList([*layers])
         self.pooler = Linear(features, features, initial=_INITIAL)
         self.pooled_dropout = Dropout(rate)
         self.classifier = Linear(features, classes, initial=_INITIAL)

@@ -68,9 +68,9 @@ class UNet(nn.Module):
         """Declare the layers."""
         super().__init__()
         maps = [width << level for level in range(depth + 1)]
-        self.down = nn.ModuleList(DoubleConvolution(a, b, normalized) for a, b in zip([channels, *maps], maps))
-        self.enlarge = nn.ModuleList(Upsampling(outputs, kind) for outputs in reversed(maps[:-1]))
-        self.up = nn.ModuleList(DoubleConvolution(2 * n, n, normalized) for n in reversed(maps[:-1]))
+        self.down = nn.ModuleList([DoubleConvolution(a, b, normalized) for a, b in zip([channels, *maps], maps)])
+        self.enlarge = nn.ModuleList([Upsampling(outputs, kind) for outputs in reversed(maps[:-1])])
+        self.up = nn.ModuleList([DoubleConvolution(2 * n, n, normalized) for n in reversed(maps[:-1])])
         self.classifier = Convolution(width, classes, 1, initial=he_normal(width, 1.0))
 
     def forward(self, op: OpBuilder, x: ir.Value) -> ir.Value:

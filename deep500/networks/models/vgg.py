@@ -37,7 +37,7 @@ class VGG(nn.Module):
         super().__init__()
         self.ends = [sum(stages[: i + 1]) - 1 for i in range(len(stages))]
         maps = [min(8, 1 << stage) * width for stage, count in enumerate(stages) for _ in range(count)]
-        self.convolutions = nn.ModuleList(self.convolution(a, b) for a, b in zip([channels, *maps], maps))
+        self.convolutions = nn.ModuleList([self.convolution(a, b) for a, b in zip([channels, *maps], maps)])
         self.maps = maps
         flat = maps[-1] * pixels
         self.linear1 = Linear(flat, layers[0])

@@ -22,7 +22,15 @@ from deep500.networks.operator_node import OperatorNode
 from deep500.networks.program_model import node_protos, tensor_proto
 from deep500.networks.tensor_roles import ROLE_KEY, TensorRole
 
-__all__ = ["LOSS", "draws_numbers", "is_floating", "node_network", "reduction_length", "with_intermediates"]
+__all__ = [
+    "LOSS",
+    "draws_numbers",
+    "is_floating",
+    "node_network",
+    "reduction_length",
+    "with_intermediates",
+    "with_values",
+]
 
 #: Name of the loss that a node's outputs are summed to.
 LOSS = "deep500.loss"
@@ -62,7 +70,12 @@ def with_intermediates(network: Network) -> Network:
     present = {value.name for value in model.graph.outputs}
     for name in wanted:
         value = values.get(name)
-        if value is not None and name not in present and isinstance(value.type, ir.TensorType) and value.shape:
+        if (
+            value is not None
+            and name not in present
+            and isinstance(value.type, ir.TensorType)
+            and value.shape is not None
+        ):
             model.graph.outputs.append(value)
     return network.with_model(model)
 
@@ -124,23 +137,27 @@ def _model(
     )
 
 
-def reduction_length(node: OperatorNode, values: Values) -> int:
-    """Return how many terms the longest sum of a node has, or an upper bound."""
+def with_values(node: OperatorNode, values: Values) -> OperatorNode:
+    """Return a node with dtypes and shapes of the values that it reads and computes."""
     known = {name: TensorDescriptor(v.dtype.name, v.shape) for name, v in values.items() if _has_numbers(v)}
-    placed = dataclasses.replace(
+    return dataclasses.replace(
         node,
         input_types=tuple(known.get(name) for name in node.inputs),
         output_types=tuple(known.get(name) for name in node.outputs),
     )
-    count: int = max((values[name].size for name in node.outputs if name in known), default=0)
+
+
+def reduction_length(node: OperatorNode, values: Values) -> int:
+    """Return how many terms the longest sum of a node has, or an upper bound."""
+    own = {name: values[name] for name in (*node.inputs, *node.outputs) if _has_numbers(values.get(name))}
+    count: int = max((own[name].size for name in node.outputs if name in own), default=0)
     try:
-        flops = node_flops(placed)
+        flops = node_flops(with_values(node, own))
     except InvalidNetworkError:
         flops = None
     if flops is not None and count:
         return max(_LEAST_LENGTH, math.ceil(flops / count))
-    sizes = [values[name].size for name in (*node.inputs, *node.outputs) if name in known]
-    return int(max([_LEAST_LENGTH, *sizes]))
+    return int(max([_LEAST_LENGTH, *(value.size for value in own.values())]))
 
 
 def _has_numbers(value: Any) -> bool:

@@ -10,13 +10,10 @@ import onnx.helper as oh
 import onnx.numpy_helper as onh
 import pytest
 
-from deep500.core.errors import InvalidInputError, MissingDependencyError, UnsupportedOperatorError
-from deep500.core.requirement import Requirement
+from deep500.core.errors import InvalidInputError, UnsupportedOperatorError
 from deep500.frameworks import FRAMEWORKS
 from deep500.networks import Network, create_model
 from deep500.networks.gradient_graph import gradient_network
-
-pytest.importorskip("onnx_ad")
 
 RANDOM = np.random.default_rng(0)
 REFERENCE = FRAMEWORKS.get("reference")
@@ -39,7 +36,7 @@ def test_gradients_are_the_references(model: str, options: dict[str, Any], mode:
     getattr(network, mode)()
     executor = REFERENCE.from_model(network)
     expected = executor.inference_and_backprop(feeds)
-    derived = gradient_network(network, shapes={name: x.shape for name, x in feeds.items()})
+    derived = gradient_network(network)
 
     found = REFERENCE.from_model(derived).inference(feeds)
 
@@ -56,10 +53,10 @@ def test_gradients_are_the_references(model: str, options: dict[str, Any], mode:
 
 
 def test_its_tensors_are_those_of_the_network_now() -> None:
-    network, feeds = built("mlp", hidden=())
+    network, _ = built("mlp", hidden=())
     name = network.get_params()[0]
     network.feed_tensor(name, 2 * network.fetch_tensors([name])[0])
-    derived = gradient_network(network, shapes={key: x.shape for key, x in feeds.items()})
+    derived = gradient_network(network)
 
     np.testing.assert_array_equal(derived.fetch_tensors([name])[0], network.fetch_tensors([name])[0])
 
@@ -91,7 +88,7 @@ def refused(network: Network, **arguments: Any) -> Network:
     ("arguments", "error", "message"),
     [
         ({"loss": "los"}, InvalidInputError, "no output named 'los'. Did you mean 'loss'"),
-        ({}, InvalidInputError, "The shape of input 'input' .* is not known"),
+        ({"shapes": {"inptu": (6, 1, 8, 8)}}, InvalidInputError, "no input named 'inptu'. Did you mean 'input'"),
         ({"shapes": {"input": (6, 2, 9, 9), "label": (6,)}}, InvalidInputError, r"input 'input' .* \(6, 2, 9, 9\)"),
     ],
 )
@@ -102,21 +99,105 @@ def test_bad_requests_are_told(arguments: dict[str, Any], error: type[Exception]
         refused(network, **arguments)
 
 
+def differentiated_nodes(
+    nodes: list[onnx.NodeProto], inputs: dict[str, tuple[Any, ...]], **stored: np.ndarray
+) -> tuple[Network, Network]:
+    """Return a network of some nodes whose loss is the sum of y, and its gradient network."""
+    nodes = [*nodes, oh.make_node("ReduceSum", ["y"], ["loss"], name="total", keepdims=0)]
+    values = [oh.make_tensor_value_info(name, onnx.TensorProto.DOUBLE, shape) for name, shape in inputs.items()]
+    outputs = [oh.make_tensor_value_info("loss", onnx.TensorProto.DOUBLE, [])]
+    tensors = [onh.from_array(value, name) for name, value in stored.items()]
+    graph = oh.make_graph(nodes, "g", values, outputs, tensors)
+    network = Network.load(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 23)], ir_version=11)).as_declared()
+    return network, gradient_network(network)
+
+
 def test_operator_without_a_rule_is_named() -> None:
-    nodes = [oh.make_node("Det", ["w"], ["y"])]
-    stored = [onh.from_array(np.eye(3, dtype=np.float32), "w")]
-    outputs = [oh.make_tensor_value_info("y", FLOAT, [])]
-    model = oh.make_model(
-        oh.make_graph(nodes, "g", [], outputs, stored), opset_imports=[oh.make_opsetid("", 23)], ir_version=11
-    )
+    rois = np.array([[0.0, 0, 0, 1, 1]])
+    node = oh.make_node("MaxRoiPool", ["w", "rois"], ["y"], name="pool", pooled_shape=[1, 1])
 
-    with pytest.raises(UnsupportedOperatorError, match="no rule for Det"):
-        gradient_network(Network.load(model), "y")
+    with pytest.raises(UnsupportedOperatorError, match=r"no rule for MaxRoiPool \(node 'pool'\)"):
+        differentiated_nodes([node], {}, w=np.ones((1, 1, 2, 2)), rois=rois)
 
 
-def test_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    network, feeds = built("mlp", hidden=())
-    monkeypatch.setattr(Requirement, "is_installed", lambda self: False)
+def test_a_reduction_that_is_not_differentiated_is_named() -> None:
+    node = oh.make_node("ScatterND", ["w", "places", "u"], ["y"], name="put", reduction="mul")
 
-    with pytest.raises(MissingDependencyError, match=r"pip install 'deep500\[onnxruntime\]'"):
-        gradient_network(network, shapes={name: x.shape for name, x in feeds.items()})
+    with pytest.raises(UnsupportedOperatorError, match=r"the reduction 'mul' .*accepted are 'none' and 'add'.*'put'"):
+        differentiated_nodes([node], {}, w=np.ones(3), places=np.array([[1]]), u=np.ones(1))
+
+
+def test_an_operator_without_a_rule_off_the_way_does_not_matter() -> None:
+    """Between no parameter and the loss: nothing asks for its derivative."""
+    nodes = [
+        oh.make_node("MaxRoiPool", ["x", "rois"], ["pooled"], name="pool", pooled_shape=[1, 1]),
+        oh.make_node("Mul", ["pooled", "w"], ["y"], name="times"),
+    ]
+    rois = oh.make_tensor_value_info("rois", onnx.TensorProto.DOUBLE, [1, 5])
+    _, derived = differentiated_nodes(nodes, {"x": (1, 1, 2, 2), rois.name: (1, 5)}, w=np.ones(1))
+
+    found = REFERENCE.from_model(derived).inference({"x": np.full((1, 1, 2, 2), 3.0), "rois": np.zeros((1, 5))})
+
+    np.testing.assert_array_equal(found["w.grad"], [3.0])
+
+
+@pytest.mark.parametrize("model", ["mlp", "simple_cnn", "resnet"])
+@pytest.mark.parametrize("size", [1, 3, 6])
+def test_one_gradient_network_takes_every_size_of_batch(model: str, size: int) -> None:
+    network, feeds = built(model, **({"depth": 8} if model == "resnet" else {}))
+    feeds = {name: x[:size] for name, x in feeds.items()}
+    executor = REFERENCE.from_model(network)
+    executor.inference_and_backprop(feeds)
+
+    found = REFERENCE.from_model(gradient_network(network)).inference(feeds)
+
+    for _, gradient in executor.network.gradient("loss"):
+        (value,) = executor.network.fetch_tensors([gradient])
+        np.testing.assert_allclose(found[gradient], value, rtol=1e-9, atol=1e-10 * max(1.0, np.abs(value).max()))
+
+
+def test_an_empty_batch_has_gradients_of_zero() -> None:
+    nodes = [
+        oh.make_node("Conv", ["x", "w", "b"], ["c"], name="conv", pads=[1, 0], strides=[2]),
+        oh.make_node("Relu", ["c"], ["r"], name="relu"),
+        oh.make_node("MaxPool", ["r"], ["y"], name="pool", kernel_shape=[2]),
+    ]
+    _, derived = differentiated_nodes(nodes, {"x": ("n", 2, 7)}, w=np.ones((3, 2, 3)), b=np.ones(3))
+
+    found = REFERENCE.from_model(derived).inference({"x": np.ones((0, 2, 7))})
+
+    assert found["w.grad"].shape == (3, 2, 3) and not found["w.grad"].any()
+    assert found["b.grad"].shape == (3,) and not found["b.grad"].any()
+
+
+def test_sizes_that_only_run_time_tells() -> None:
+    """A convolution whose image has symbolic sizes, with padding that depends on them."""
+    node = oh.make_node("Conv", ["x", "w"], ["y"], name="conv", auto_pad="SAME_LOWER", strides=[2, 3], group=2)
+    weight = RANDOM.standard_normal((4, 1, 3, 2))
+    network, derived = differentiated_nodes([node], {"x": ("n", 2, "height", "width")}, w=weight)
+    for shape in ((2, 2, 5, 7), (1, 2, 4, 6), (3, 2, 2, 3)):
+        x = RANDOM.standard_normal(shape)
+        executor = REFERENCE.from_model(network)
+        executor.network.as_declared()
+        executor.inference_and_backprop({"x": x}, "loss")
+        (expected,) = executor.network.fetch_tensors(["w.grad"])
+
+        found = REFERENCE.from_model(derived).inference({"x": x})
+
+        np.testing.assert_allclose(found["w.grad"], expected, rtol=1e-11, atol=1e-12)
+
+
+def test_a_gradient_does_not_take_the_name_of_a_parameter() -> None:
+    nodes = [oh.make_node("Mul", ["w", "w.grad"], ["y"], name="times")]
+    _, derived = differentiated_nodes(nodes, {}, **{"w": np.array([2.0]), "w.grad": np.array([3.0])})
+
+    found = REFERENCE.from_model(derived).inference({})
+
+    np.testing.assert_array_equal(found["w.grad_"], [3.0])
+    np.testing.assert_array_equal(found["w.grad.grad"], [2.0])
+
+
+def test_what_has_a_derivative_of_zero_has_a_gradient_of_zeros() -> None:
+    _, derived = differentiated_nodes([oh.make_node("Floor", ["w"], ["y"])], {}, w=np.array([1.5, 2.5]))
+
+    np.testing.assert_array_equal(REFERENCE.from_model(derived).inference({})["w.grad"], [0.0, 0.0])

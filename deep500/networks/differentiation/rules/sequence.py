@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import onnx
-import onnx.helper
 
 from deep500.networks.differentiation.builder import GraphBuilder, Value
 from deep500.networks.differentiation.reverse_pass import ReversedNode
 from deep500.networks.differentiation.rule_table import reverse_rule
-from deep500.networks.differentiation.rules.control_flow import graph_of
 
 __all__: list[str] = []
 
@@ -24,11 +22,12 @@ def _place(node: ReversedNode, index: int, sequence: Value) -> Value | None:
 
 def _mapped(write: GraphBuilder, sequence: Value, kind: int, axis: int | None) -> Value:
     """Return a sequence of zeros of the shapes of the tensors, or of their sizes along an axis."""
-    inner = write.child()
-    x = inner.input("tensor", element_type=kind)
-    made = inner.zeros_like(x) if axis is None else inner.op("Gather", inner.op("Shape", x), inner.ints(axis))
-    body = graph_of(inner, "zeros", [x], [made])
-    return write.op("SequenceMap", sequence, body=body)
+
+    def made(inner: GraphBuilder, number: Value) -> Value:
+        x = inner.op("SequenceAt", inner.value(sequence.name), number)
+        return inner.zeros_like(x) if axis is None else inner.op("Gather", inner.op("Shape", x), inner.ints(axis))
+
+    return write.map_sequence(sequence, onnx.TensorProto.INT64 if axis is not None else kind, made)
 
 
 @reverse_rule("SequenceConstruct")

@@ -1,0 +1,5 @@
+"""Where the time of a network goes: every node alone, beside the whole network."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
