@@ -3,7 +3,8 @@
 Each step runs in a fresh process under PyTorch on the processor. The peak is the resident memory of the whole process
 during its first step beyond what was resident right before (weights and batch are there by then), by the metric
 PeakMemory; glibc is told to give freed tensors back at once, so that what was freed before does not hide what the step
-needs. BatchNormalization is in evaluation mode: its statistics are those of the network, not of the batch.
+needs. Steps are timed in processes of their own, without that. BatchNormalization is in evaluation mode: its statistics
+are those of the network, not of the batch.
 
     python -m benchmarks.micro_batching --model alexnet resnet18
 
@@ -27,18 +28,17 @@ import numpy as np
 
 SHAPE = (3, 224, 224)
 CLASSES = 1000
-#: Batch, and the share of the plain step's modelled memory that the sizes of the parts are chosen for.
+#: Batch sizes, and the share of the plain step's modelled memory, weights aside, for which parts are chosen.
 BATCHES = {"alexnet": 256, "resnet18": 32}
-SHARE = 0.4
+SHARE = 0.43
 
 
 def network(model: str) -> Any:
     """Return the network with its loss; running statistics are those of a trained network, not 0 and 1."""
-    from benchmarks import image_models
     from deep500.core.random import random_stream
-    from deep500.networks.creation import MODELS, create_model
+    from deep500.networks.creation import create_model
 
-    made = create_model(model if model in MODELS else getattr(image_models, model), classes=CLASSES, shape=SHAPE)
+    made = create_model(model, classes=CLASSES, shape=SHAPE)
     for name, kind in made.states.items():
         low, high = (0.5, 1.5) if name.endswith("var") else (-0.2, 0.2)
         made.feed_tensor(name, random_stream(0, name).uniform(low, high, kind.shape).astype(kind.dtype))
@@ -88,7 +88,7 @@ def in_fresh_process(model: str, batch: int, size: int, repeats: int, gradients:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"},
+        env=os.environ | ({} if repeats else {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}),
     )
     if finished.returncode:
         raise SystemExit(finished.stderr)
@@ -111,14 +111,17 @@ def report(model: str, batch: int, repeats: int, folder: Path) -> bool:
     from deep500.networks.micro_batch_plan import step_bytes, step_size
 
     made = network(model)
-    size = step_size(made, batch, int(SHARE * step_bytes(made, batch)))
-    plain = in_fresh_process(model, batch, batch, repeats, folder / "plain.npz")
-    parts = in_fresh_process(model, batch, size, repeats, folder / "parts.npz")
+    weights = made.parameter_size_bytes
+    bound = weights + int(SHARE * (step_bytes(made, batch, workspaces=False) - weights))
+    size = step_size(made, batch, bound, workspaces=False)
+    plain = in_fresh_process(model, batch, batch, 0, folder / "plain.npz")
+    parts = in_fresh_process(model, batch, size, 0, folder / "parts.npz")
     difference = largest_difference(folder / "plain.npz", folder / "parts.npz")
     ratio = parts["peak"] / plain["peak"]
+    times = [in_fresh_process(model, batch, s, repeats, folder / "timed.npz")["seconds"] for s in (batch, size)]
     print(
         f"| {model} | {batch} | {size} | {plain['peak'] / 2**20:.0f} | {parts['peak'] / 2**20:.0f} | {ratio:.2f} | "
-        f"{difference:.1e} | {plain['seconds']:.1f} | {parts['seconds']:.1f} |",
+        f"{difference:.1e} | {times[0]:.1f} | {times[1]:.1f} |",
         flush=True,
     )
     return ratio < 0.5 and difference <= 1e-5

@@ -43,6 +43,8 @@ from .networks.executor_event import ExecutorEvent
 from .networks.graph_executor import GraphExecutor
 from .networks.loss import Loss
 from .networks.network import Network
+from .networks.profiling.profile import profile
+from .networks.profiling.report import NetworkProfile
 from .networks.validation.executor_tests import test_executor_backprop, test_executor_inference
 from .networks.validation.ladder import validate
 from .operators.custom.catalogue import find_custom_op, register_custom_op
@@ -97,6 +99,7 @@ __all__ = [
     "MomentumOptimizer",
     "NativeOp",
     "Network",
+    "NetworkProfile",
     "NumpyDataset",
     "OperatorError",
     "Optimizer",
@@ -140,6 +143,7 @@ __all__ = [
     "measure",
     "networks",
     "operators",
+    "profile",
     "recipe",
     "register_custom_op",
     "run_recipe",

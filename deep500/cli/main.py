@@ -32,7 +32,10 @@ from deep500.cli.export import EXPORT_EXAMPLES, export_command
 from deep500.cli.lint import LINT_EXAMPLES, lint_command
 from deep500.cli.merge import MERGE_EXAMPLES, merge_command
 from deep500.cli.op import op_app
+from deep500.cli.picture import PICTURE_EXAMPLES, picture_command
 from deep500.cli.process import run_as_process
+from deep500.cli.profile import PROFILE_EXAMPLES, profile_command
+from deep500.cli.summary import SUMMARY_EXAMPLES, summary_command
 from deep500.cli.validate import VALIDATE_EXAMPLES, validate_command
 from deep500.core.errors import Deep500Error
 from deep500.core.signals import signals_deferred
@@ -181,4 +184,7 @@ app.command(name="compare", epilog=COMPARE_EXAMPLES)(compare_command)
 app.command(name="merge", epilog=MERGE_EXAMPLES)(merge_command)
 app.command(name="export", epilog=EXPORT_EXAMPLES)(export_command)
 app.command(name="validate", epilog=VALIDATE_EXAMPLES)(validate_command)
+app.command(name="profile", epilog=PROFILE_EXAMPLES)(profile_command)
+app.command(name="summary", epilog=SUMMARY_EXAMPLES)(summary_command)
+app.command(name="picture", epilog=PICTURE_EXAMPLES)(picture_command)
 app.add_typer(op_app, name="op")

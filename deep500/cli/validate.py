@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deep500.cli.exit_codes import FAILED, PASSED
+from deep500.cli.network_options import read_inputs, read_network, read_sizes
 from deep500.cli.progress_line import ProgressLine
 from deep500.core.errors import InvalidInputError
 from deep500.core.texts import shown_path
 
 if TYPE_CHECKING:
-    from deep500.networks.network import Network
     from deep500.networks.validation.report import ValidationReport
 
 __all__ = ["VALIDATE_EXAMPLES", "validate_command"]
@@ -72,15 +72,14 @@ def validate_command(
 
     if output is not None:
         check_writable(output, "report")
-    network, loss_output = _network(model, loss, mode, seed)
+    network, loss_output = read_network(model, loss, mode, seed)
     factories = _factories(framework, device)
-    values = _values(inputs or [])
+    values = read_inputs(network, inputs or [], read_sizes(sizes or []), seed)
     with ProgressLine(quiet) as line:
         report = validate(
             network,
             factories,
-            {**_random(network, sizes or [], seed), **values} if values else None,
-            sizes=_sizes(sizes or []),
+            values,
             loss=loss_output,
             tolerance=tolerance,
             alone=alone,
@@ -94,25 +93,6 @@ def validate_command(
     return PASSED if report.passed else FAILED
 
 
-def _network(model: str, loss: str | None, mode: str, seed: int) -> tuple[Network, str | None]:
-    """Return the network in its mode, and the output that is differentiated."""
-    from deep500.networks.creation import MODELS, create_model
-    from deep500.networks.network import Network
-
-    modes: dict[str, Callable[[Network], Network]] = {
-        "eval": Network.eval,
-        "train": Network.train,
-        "declared": Network.as_declared,
-    }
-    if mode not in modes:
-        raise InvalidInputError(f"--mode was given as {mode!r}; accepted are {', '.join(modes)}.")
-    network = create_model(model, seed=seed) if model in MODELS else Network.load(model)
-    output = loss
-    if loss is not None and loss not in network.outputs and loss not in network.losses:
-        output = network.append_loss(loss)
-    return modes[mode](network), output
-
-
 def _factories(framework: str | None, device: str | None) -> list[Callable[[Any], Any]]:
     from deep500.frameworks import installed_frameworks
     from deep500.recipe.resolve import find_executor
@@ -121,8 +101,8 @@ def _factories(framework: str | None, device: str | None) -> list[Callable[[Any]
     names = [name.strip() for name in names]
     if not all(names) or len(set(names)) < len(names) or len(names) < 2:
         raise InvalidInputError(
-            f"--framework was given as {framework!r}; accepted are two or more different names with commas between them, "
-            f"such as reference,pytorch."
+            f"--framework was given as {framework!r}; accepted are two or more different names with commas between "
+            f"them, such as reference,pytorch."
         )
     makers = [find_executor(name) for name in names]
     # The reference runs on the processor whatever the others run on.
@@ -135,42 +115,6 @@ def _on(make: Callable[..., Any], device: str | None) -> Callable[[Any], Any]:
 
 def _reference_first(names: Sequence[str]) -> list[str]:
     return sorted(names, key=lambda name: (name != "reference", name))
-
-
-def _sizes(texts: Sequence[str]) -> dict[str, int]:
-    found = {}
-    for text in texts:
-        name, equals, size = text.partition("=")
-        if not name or not equals or not size.isdecimal():
-            raise InvalidInputError(f"--size was given as {text!r}; accepted is NAME=N, such as batch=4.")
-        found[name] = int(size)
-    return found
-
-
-def _values(texts: Sequence[str]) -> dict[str, Any]:
-    import numpy as np
-
-    found = {}
-    for text in texts:
-        name, equals, path = text.partition("=")
-        if not name or not equals or not path:
-            raise InvalidInputError(f"--input was given as {text!r}; accepted is NAME=FILE, such as x=x.npy.")
-        try:
-            value = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise InvalidInputError(f"--input {text}: {shown_path(path)} is no file of one array: {error}") from error
-        if not isinstance(value, np.ndarray):
-            raise InvalidInputError(
-                f"--input {text}: {shown_path(path)} holds several arrays; accepted is a .npy file."
-            )
-        found[name] = value
-    return found
-
-
-def _random(network: Network, sizes: Sequence[str], seed: int) -> dict[str, Any]:
-    from deep500.networks.random_inputs import random_inputs
-
-    return dict(random_inputs(network, _sizes(sizes), seed))
 
 
 def _as_json(report: ValidationReport) -> dict[str, Any]:

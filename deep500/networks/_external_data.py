@@ -78,7 +78,8 @@ def _confined(location: str, folder: Path, place: str) -> Path:
     parts = Path(location).parts
     if not location or "\0" in location or "\\" in location or Path(location).is_absolute() or ".." in parts:
         raise InvalidNetworkError(
-            f"{place} is said to be in the file {shown(location)}; accepted is the name of a file in the model's folder."
+            f"{place} is said to be in the file {shown(location)}; accepted is the name of a file in the model's "
+            f"folder."
         )
     try:
         home = folder.resolve(strict=True)

@@ -23,7 +23,7 @@ _MAY_BE_NAN = ("value_float", "value_floats", "extrapolation_value", "floats")
 _PROTO = onnx.TensorProto
 
 #: Bits of an element of the types that share bytes.
-PACKED = {
+PACKED: dict[int, int] = {
     _PROTO.INT4: 4,
     _PROTO.UINT4: 4,
     _PROTO.FLOAT4E2M1: 4,
@@ -138,7 +138,7 @@ def _check_imports(proto: onnx.ModelProto) -> None:
             raise InvalidNetworkError(
                 f"it imports domain {domain or 'ai.onnx'!r} in the versions {seen[domain]} and {entry.version}."
             )
-        if entry.version < 1:
+        if not 1 <= entry.version < 2**31:
             raise InvalidNetworkError(f"it imports domain {domain or 'ai.onnx'!r} in version {entry.version}.")
 
 

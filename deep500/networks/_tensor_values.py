@@ -8,6 +8,9 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
+from deep500.core.errors import InvalidInputError
+from deep500.core.texts import shown
+
 __all__ = ["stored_tensor", "tensor_value"]
 
 
@@ -23,8 +26,15 @@ def tensor_value(tensor: ir.TensorProtocol) -> NDArray[Any]:
 
 
 def stored_tensor(value: NDArray[Any], name: str) -> ir.TensorProtocol:
-    """Return an array as a tensor that a model can store."""
+    """Return an array as a tensor that a model can store.
+
+    Raises:
+        InvalidInputError: It holds objects that are no texts.
+    """
     if value.dtype != object:
         return ir.tensor(value, name=name)
+    for text in value.ravel():
+        if not isinstance(text, str):
+            raise InvalidInputError(f"The value given for {name!r} holds {shown(text)}; accepted are texts.")
     texts = np.array([text.encode() for text in value.ravel()], object).reshape(value.shape)
     return ir.StringTensor(texts, shape=ir.Shape(value.shape), name=name)

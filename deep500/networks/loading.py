@@ -17,7 +17,7 @@ from deep500.core.errors import InvalidNetworkError
 from deep500.core.texts import message_of, shown
 from deep500.networks._external_data import external_size, is_external, read_external
 from deep500.networks._structure import PACKED, all_tensors, check_structure, expected_size
-from deep500.networks.normalise.defaults import write_defaults
+from deep500.networks.normalise.defaults import check_attributes, write_defaults
 from deep500.networks.normalise.model import normalise_model
 
 __all__ = ["load_exported", "load_model"]
@@ -79,7 +79,7 @@ def load_exported(model: ir.Model, origin: str) -> ir.Model:
             continue
         # A copy: the framework's model may be trained further.
         held[name] = ir.tensor(np.array(tensor.numpy()), name=name)
-        value.shape, value.type = ir.Shape(tensor.shape), ir.TensorType(tensor.dtype)  # type: ignore[assignment]
+        value.shape, value.type = ir.Shape(tensor.shape.numpy()), ir.TensorType(tensor.dtype)
         value.const_value = None
         del model.graph.initializers[name]
         model.graph.inputs.append(value)
@@ -96,6 +96,7 @@ def _checked(proto: onnx.ModelProto, origin: str, held: dict[str, ir.TensorProto
     except Exception as error:
         # The checker raises ValidationError, InferenceError and, on broken models, plain ValueError or RuntimeError.
         raise InvalidNetworkError(f"{origin} is not valid ONNX: {message_of(error)}") from error
+    check_attributes(proto)
     model = normalise_model(proto, origin)
     values = {value.name: value for value in model.graph.inputs}
     for name, tensor in held.items():
@@ -157,8 +158,8 @@ def _excess(limit: int | None) -> str:
     if limit is not None and limit < _PROTOBUF_LIMIT:
         return f"more than max_size_bytes={limit:,} allows."
     return (
-        f"and protobuf, ONNX' format, holds at most {_PROTOBUF_LIMIT:,} in one file. Save the model with its weights in "
-        f"another file (external data)."
+        f"and protobuf, ONNX' format, holds at most {_PROTOBUF_LIMIT:,} in one file. Save the model with its weights "
+        f"in another file (external data)."
     )
 
 

@@ -145,25 +145,28 @@ def workspace_bytes(node: OperatorNode) -> int:
     return images[0] * math.prod(images[2:]) * math.prod(kernel[1:]) * kind.numpy_dtype.itemsize
 
 
-def step_bytes(network: Network, size: int, *, parts: int = 1) -> int:
+def step_bytes(network: Network, size: int, *, parts: int = 1, workspaces: bool = True) -> int:
     """Return a model of the memory of a training step, in bytes: tensors, gradients, and what the gradients need.
 
     What is kept between both directions is told by operator: convolutions and matrix products keep their inputs,
     activations their outputs, sums nothing. Beside it, the gradient that is being computed and a workspace are in use.
+    The network's inputs are not counted: whoever feeds them holds the whole batch.
 
     Args:
         network: A network with a symbolic batch size.
         size: Number of samples in a part.
         parts: Number of parts; from 2 on, gradients are held twice, the sum and those of a part.
+        workspaces: Whether convolutions are done as matrix products, with :func:`workspace_bytes`; most libraries for
+            processors do not.
     """
-    return _step_bytes(network, count_flops(network, size), parts)
+    return _step_bytes(network, count_flops(network, size), parts, workspaces)
 
 
-def _step_bytes(network: Network, count: FlopCount, parts: int) -> int:
+def _step_bytes(network: Network, count: FlopCount, parts: int, workspaces: bool) -> int:
     aliases: dict[str, str] = {}
     kept: dict[str, int] = {}
     passing = 0
-    stored = {*network.parameters, *network.states, *network.constants}
+    given = {*network.parameters, *network.states, *network.constants, *network.inputs}
     for node in count.nodes:
         sizes = {n: (t.size_bytes or 0) if t else 0 for n, t in zip(node.inputs, node.input_types)}
         results = {n: (t.size_bytes or 0) if t else 0 for n, t in zip(node.outputs, node.output_types)}
@@ -175,14 +178,21 @@ def _step_bytes(network: Network, count: FlopCount, parts: int) -> int:
             held.update(sizes)
         if not known or node.op_type in _KEEPS_OUTPUTS:
             held.update(results)
-        kept.update({aliases.get(n, n): b for n, b in held.items() if n and n not in stored})
-        own = sum(b for n, b in sizes.items() if n not in stored) + sum(results.values())
-        passing = max(passing, own + workspace_bytes(node))
+        kept.update({aliases.get(n, n): b for n, b in held.items() if n and n not in given})
+        own = sum(b for n, b in sizes.items() if n not in given) + sum(results.values())
+        passing = max(passing, own + (workspace_bytes(node) if workspaces else 0))
     weights = sum(d.size_bytes or 0 for d in (*network.parameters.values(), *network.states.values()))
     return weights + network.parameter_size_bytes * (1 if parts == 1 else 2) + sum(kept.values()) + passing
 
 
-def step_size(network: Network, batch_size: int, memory_bound: int, *, times: Mapping[int, float] | None = None) -> int:
+def step_size(
+    network: Network,
+    batch_size: int,
+    memory_bound: int,
+    *,
+    times: Mapping[int, float] | None = None,
+    workspaces: bool = True,
+) -> int:
     """Return the size of the parts with which a training step takes the least time within the memory.
 
     Args:
@@ -190,6 +200,7 @@ def step_size(network: Network, batch_size: int, memory_bound: int, *, times: Ma
         batch_size: Number of samples of a whole step.
         memory_bound: Most bytes of tensors, gradients and what is kept for them, as :func:`step_bytes` counts them.
         times: Measured seconds of a step with each size of part; by default they follow from the operations.
+        workspaces: As :func:`step_bytes`.
 
     Raises:
         InvalidInputError: No size fits.
@@ -201,7 +212,7 @@ def step_size(network: Network, batch_size: int, memory_bound: int, *, times: Ma
     for size in sizes:
         count = count_flops(network, size)
         number = -(-batch_size // size)
-        needed[size] = _step_bytes(network, count, number)
+        needed[size] = _step_bytes(network, count, number, workspaces)
         costs[size] = (3.0 * (count.total + CALL_FLOPS * len(count.nodes))) if times is None else times[size]
     # A step is made of parts of one size, so a batch that it does not divide has a last part that is cheaper.
     (parts,) = choose_sizes([Layer(network.name, 0, needed, costs)], batch_size, memory_bound)

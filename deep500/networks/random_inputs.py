@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,9 @@ _HANDING_ON = frozenset(
 _Shape = Sequence[Any] | None
 
 
-def random_inputs(network: Network, sizes: Mapping[str, int] | None = None, seed: int = 0) -> dict[str, NDArray[Any]]:
+def random_inputs(
+    network: Network, sizes: Mapping[str, int] | None = None, seed: int = 0, *, without: Collection[str] = ()
+) -> dict[str, NDArray[Any]]:
     """Return a tensor for every input: normally distributed numbers, truth values, and integers that are in range.
 
     An integer is taken to be in range where it is below the size of what it is a position or a class in, as far as the
@@ -54,13 +56,15 @@ def random_inputs(network: Network, sizes: Mapping[str, int] | None = None, seed
         network: The network.
         sizes: Sizes by the name of the symbol, such as ``{"batch": 16}``; :data:`DEFAULT_SIZE` for others.
         seed: Seed of the values.
+        without: Names of inputs for which none are made.
 
     Raises:
         InvalidInputError: An input is no tensor of numbers, or has an unknown rank; or a size is not accepted.
         UnknownNameError: No input has a size of that name.
     """
     given = checked_sizes(network, sizes, least=0)
-    shapes = {name: _bound_shape(name, descriptor, given) for name, descriptor in network.inputs.items()}
+    wanted = {name: descriptor for name, descriptor in network.inputs.items() if name not in without}
+    shapes = {name: _bound_shape(name, descriptor, given) for name, descriptor in wanted.items()}
     return random_values(network, shapes, lambda name: random_stream(seed, "input", name))
 
 

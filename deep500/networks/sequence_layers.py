@@ -22,6 +22,7 @@ __all__ = [
     "RotaryPositions",
     "VocabularyScores",
     "position_numbers",
+    "rotate",
     "sinusoidal_positions",
 ]
 
@@ -165,8 +166,33 @@ class RotaryPositions(nn.Module):
         self.sines = InitializedParameter(shape, _rotation(np.sin, base), TensorRole.CONSTANT)
 
     def forward(self, op: OpBuilder) -> tuple[ir.Value, ir.Value]:
-        """Return the tables of cosines and sines, which the RotaryEmbedding nodes of all layers read."""
+        """Return the tables of cosines and sines, which all layers read."""
         return self.cosines, self.sines
+
+
+def rotate(op: OpBuilder, x: ir.Value, positions: Sequence[ir.Value], heads: int) -> ir.Value:
+    """Rotate ``[N, T, heads * head_size]`` by its positions: a RotaryEmbedding node.
+
+    ONNX defines that operator for all floating dtypes but float64, for which its definition is written out.
+
+    Args:
+        op: Builder whose methods are the ONNX operators.
+        x: What is rotated.
+        positions: The tables of :class:`RotaryPositions`, and the numbers of the positions, int64 ``[N, T]``.
+        heads: Number of heads.
+    """
+    result: ir.Value
+    if x.dtype != ir.DataType.DOUBLE:
+        result = op.RotaryEmbedding(x, *positions, num_heads=heads)
+        return result
+    *tables, numbers = positions
+    cosines, sines = (op.Unsqueeze(op.Gather(table, numbers, axis=0), [2]) for table in tables)
+    first, second = op.Split(op.Reshape(x, [0, 0, heads, -1]), axis=-1, num_outputs=2, _outputs=2)
+    real = op.Sub(op.Mul(cosines, first), op.Mul(sines, second))
+    imaginary = op.Add(op.Mul(sines, first), op.Mul(cosines, second))
+    result = op.Reshape(op.Concat(real, imaginary, axis=-1), [0, 0, -1])
+    result.shape = x.shape
+    return result
 
 
 def _rotation(function: Any, base: float) -> InitialValues:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from deep500.core.errors import InvalidInputError, UnknownNameError, near_miss
-from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.core.tensor_descriptor import STRING, TensorDescriptor
 from deep500.networks._tensor_values import stored_tensor, tensor_value
 from deep500.networks.operator_node import describe_value
 
@@ -91,6 +91,8 @@ def check_fed_tensor(name: str, dtype: str, shape: Sequence[int], expected: Tens
     """
     if expected is None:
         return
+    if dtype == "object" and expected.dtype == STRING:
+        dtype = STRING
     if dtype != expected.dtype:
         raise InvalidInputError(
             f"Tensor {name!r} was given as {dtype}{list(shape)}; accepted is {expected}. "

@@ -126,7 +126,7 @@ def test_module_and_network_compute_the_same(imported: Any, torch: Any, name: st
 
 @pytest.mark.parametrize("name", MODULES)
 def test_tensors_have_the_names_and_roles_of_the_module(imported: Any, name: str) -> None:
-    module, example, network = imported(name)
+    module, _, network = imported(name)
     parameters = {n: tuple(p.shape) for n, p in module.named_parameters()}
 
     assert {n: d.shape for n, d in network.parameters.items()} == parameters
@@ -261,7 +261,7 @@ def test_missing_framework(monkeypatch: pytest.MonkeyPatch, method: str, module:
 def keras() -> Any:
     pytest.importorskip("tensorflow")
     pytest.importorskip("tf2onnx")
-    FRAMEWORKS.get("tensorflow").from_model
+    assert FRAMEWORKS.get("tensorflow").from_model  # starts TensorFlow quietly
     found = pytest.importorskip("keras")
     found.utils.set_random_seed(0)
     return found

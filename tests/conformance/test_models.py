@@ -22,7 +22,10 @@ REFERENCE = FRAMEWORKS.get("reference").from_model
 DEEPER = ("vgg11", "vgg13", "vgg16", "vgg19", "imagenet_resnet", "resnet34", "resnet50", "resnet101", "resnet152")
 
 #: Those whose translation takes longest; two frameworks compare them.
-HEAVY = ("resnet18", "mobilenet_v2", "wide_resnet", "vgg", "resnet_lstm")
+HEAVY = (
+    *("resnet18", "mobilenet_v2", "wide_resnet", "vgg", "resnet_lstm"),
+    *("transformer_encoder-sinusoidal", "gpt-shared-heads", "lstm_language_model-tied"),
+)
 
 #: Have tests of their own under all frameworks.
 OLDER = ("lenet", "mlp", "resnet", "simple_cnn")

@@ -10,8 +10,8 @@ import pytest
 import deep500 as d5
 from deep500.core.errors import UnsupportedOperatorError
 from deep500.frameworks import FRAMEWORKS
-from deep500.networks.validation import validate
-from tests.conformance.real_models import MODELS, MissingPackageError, Model, Recipe
+from tests.conformance.real_model_sources import MissingPackageError, Model, Recipe
+from tests.conformance.real_models import MODELS
 
 #: What outputs and gradients may differ by, relative to the largest value of each tensor.
 TOLERANCE = 1e-4
@@ -101,7 +101,7 @@ def test_outputs_are_those_of_onnxruntime(case, adapter):
 def test_outputs_are_those_of_the_library_that_the_model_is_from(case):
     if case.model.own_outputs is None:
         pytest.skip("it comes as a file")
-    own = case.model.own_outputs()
+    own = case.model.own_outputs
     assert len(own) == len(case.outputs)
     assert max(error_of(found, expected) for found, expected in zip(case.outputs.values(), own)) <= TOLERANCE
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -59,7 +60,7 @@ class Session:
             self._session = ort.InferenceSession(without_traps(model).SerializeToString(), options, providers=providers)
         except Exception as error:
             # The runtime's exceptions have no public base.
-            raise _explained_model(self._name, error) from error
+            raise _explained_model(model, error) from error
         self.outputs = [value.name for value in self._session.get_outputs()]
         self._inputs = {value.name for value in self._session.get_inputs()}
         kinds = [value.type for value in (*self._session.get_inputs(), *self._session.get_outputs())]
@@ -89,16 +90,26 @@ class Session:
             raise _explained_run(self._name, error) from error
 
 
-def _explained_model(name: str, error: Exception) -> Exception:
-    why = message_of(error)
-    if "NOT_IMPLEMENTED" in why or "is not a registered function/op" in why or "opset" in why:
+def _explained_model(model: onnx.ModelProto, error: Exception) -> Exception:
+    name, why = model.graph.name, message_of(error)
+    unknown = re.search(r"(\S+):(\w+)\(-?\d+\) is not a registered function/op", why)
+    if unknown is not None:
+        domain, operator = unknown.groups()
+        versions = {entry.domain: entry.version for entry in model.opset_import}
+        nodes = [node for node in model.graph.node if (node.domain or "ai.onnx", node.op_type) == (domain, operator)]
+        place = f"node {nodes[0].name!r} " if nodes else ""
+        return UnsupportedOperatorError(
+            f"ONNX Runtime {ort.__version__} does not know {place}({domain}::{operator}, version "
+            f"{versions.get('' if domain == 'ai.onnx' else domain, 1)}) of {name!r}."
+        )
+    if "NOT_IMPLEMENTED" in why or "not supported" in why or "is not a registered function/op" in why or "opset" in why:
         return UnsupportedOperatorError(f"ONNX Runtime {ort.__version__} cannot run {name!r}: {why}")
     return InvalidNetworkError(f"ONNX Runtime {ort.__version__} refuses {name!r}: {why}")
 
 
 def _explained_run(name: str, error: Exception) -> Exception:
     why = message_of(error)
-    if "NOT_IMPLEMENTED" in why or "not implemented" in why.lower():
+    if "NOT_IMPLEMENTED" in why or "not supported" in why or "not implemented" in why.lower():
         return UnsupportedOperatorError(f"ONNX Runtime has no kernel to run {name!r}: {why}")
     if "Failed to allocate memory" in why or "out of memory" in why:
         return DeviceError(f"The device has not enough memory to run {name!r}: {why}")

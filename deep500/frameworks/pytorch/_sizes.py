@@ -212,6 +212,15 @@ def _to_vector(node: OperatorNode, inputs: Sequence[Any], known: Sequence[Intege
     return Integers(source.values)
 
 
+def _reshape(node: OperatorNode, inputs: Sequence[Any], known: Sequence[Integers | None]) -> Integers | None:
+    source, shape = known[0], known[1]
+    if source is None or shape is None or shape.is_scalar:
+        return None
+    if shape.values == ():
+        return Integers(source.values, True) if len(source.values) == 1 else None
+    return Integers(source.values) if shape.values in ((-1,), (len(source.values),)) and source.values else None
+
+
 def _cast(node: OperatorNode, inputs: Sequence[Any], known: Sequence[Integers | None]) -> Integers | None:
     kind = node.output_types[0] if node.output_types else None
     return known[0] if kind is not None and kind.dtype in ("int32", "int64") else None
@@ -248,6 +257,7 @@ _RULES: dict[str, Callable[..., Integers | None]] = {
     "Concat": _concat,
     "Slice": _slice,
     "Identity": _same,
+    "Reshape": _reshape,
     "Squeeze": _to_scalar,
     "Unsqueeze": _to_vector,
     "Cast": _cast,

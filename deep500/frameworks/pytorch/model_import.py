@@ -19,6 +19,7 @@ from deep500.core.texts import message_of, shown
 from deep500.networks.importing import renamed
 from deep500.networks.loading import load_exported
 from deep500.networks.network import Network
+from deep500.networks.normalise.model import OPSET_VERSION
 from deep500.networks.tensor_roles import ROLE_KEY, TensorRole
 
 __all__ = ["import_model"]
@@ -72,6 +73,7 @@ def _arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
             return type(value)(taken(entry) for entry in value)
         return torch.from_numpy(np.array(value)) if isinstance(value, np.ndarray) else value
 
+    positional: tuple[Any, ...]
     if isinstance(example, Mapping):
         positional, named = (), {str(name): taken(value) for name, value in example.items()}
     elif isinstance(example, (list, tuple)):
@@ -143,6 +145,7 @@ def _exported(
             kwargs=named or None,
             dynamic_shapes=shapes,
             dynamo=True,
+            opset_version=OPSET_VERSION,  # from this one on, attention is one operator
             optimize=False,  # it would compute new tensors from parameters, which would lose their names
             verbose=False,
         )

@@ -17,6 +17,7 @@ from torch import fx
 
 from deep500.core.errors import InvalidNetworkError
 from deep500.frameworks.pytorch._arrays import to_tensor
+from deep500.frameworks.pytorch._fusion import fuse_linear
 from deep500.frameworks.pytorch._recording import ProgramTracer, recorded, returns_view
 from deep500.frameworks.pytorch._sizes import constant_inputs, follow, known_integers, with_constants
 from deep500.frameworks.pytorch.lowering import lowerings
@@ -122,6 +123,7 @@ def translate(program: Program, stored: StoredTensors) -> fx.GraphModule:
     returned = [values[name] for name in (*program.outputs, *program.state_updates.values())]
     graph.output(tuple(_own(value) for value in returned))
     _drop_unused(graph)
+    fuse_linear(graph, used)
     return fx.GraphModule(
         _attribute_holder({**used, **tracer.tensors}, tracer.modules), graph, class_name="Deep500Program"
     )

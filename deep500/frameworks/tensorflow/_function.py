@@ -104,6 +104,7 @@ class ProgramFunction:
         device: str,
         loss: str | None,
         update: ParameterUpdate | None,
+        compiled: bool = False,
     ) -> None:
         """Trace the function.
 
@@ -116,6 +117,7 @@ class ProgramFunction:
             device: TensorFlow's name of the device.
             loss: Name of the output to differentiate.
             update: Assigns the parameters' next values.
+            compiled: Whether XLA compiles the function when it is called first, and for each new size of its inputs.
         """
         self.program = program = translation.program
         tensors = list(flattened(inputs))
@@ -142,10 +144,16 @@ class ProgramFunction:
                 return [values[name] for name in program.outputs], gradients
 
         signature = _signature(program, structure)
-        self.function = tf.function(run, input_signature=signature, autograph=False)
+        # Without the setting, TensorFlow would let XLA compile where its flags say so.
+        self.function = tf.function(run, input_signature=signature, autograph=False, jit_compile=compiled or None)
         # Called directly, the only graph saves the search for one that fits the inputs.
         self._concrete = self.function.get_concrete_function()
         self.graph: tf.Graph = self._concrete.graph
+
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """The variables that the function reads or assigns."""
+        return list(self._concrete.graph.variables)
 
     def __call__(self, *tensors: tf.Tensor) -> tuple[list[Any], list[tf.Tensor | None]]:
         """Return outputs and gradients."""

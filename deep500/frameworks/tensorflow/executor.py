@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -17,6 +18,7 @@ import tensorflow as tf
 from deep500.core.device import Device
 from deep500.core.errors import TrainingError
 from deep500.core.tensor_descriptor import STRING, TensorDescriptor
+from deep500.frameworks.tensorflow._compiling import choose_form
 from deep500.frameworks.tensorflow._dtypes import held_array, hold, is_held, released_array, to_array
 from deep500.frameworks.tensorflow._errors import explain_run
 from deep500.frameworks.tensorflow._function import (
@@ -193,11 +195,24 @@ class TensorFlowExecutor(GraphExecutor):
         translation = Translation(program, self._layouts, self._constants)
         declared = {**self.network.outputs, **self.network.losses}
         structure = structure or input_structure(program, inputs)
+        trace = functools.partial(
+            ProgramFunction,
+            translation,
+            self._variables,
+            inputs,
+            structure,
+            declared,
+            self.tensorflow_device,
+            loss,
+            update,
+        )
         try:
             with explain_run(self.network.name):
-                function = ProgramFunction(
-                    translation, self._variables, inputs, structure, declared, self.tensorflow_device, loss, update
-                )
+                function = trace()
+                if self.compiles:
+                    compile_it = functools.partial(trace, compiled=True)
+                    function, outcome = choose_form(function, compile_it, list(flattened(inputs)), self.synchronize)
+                    self._note_compilation(_purpose(loss, update), outcome)
         except StaticShapesNeededError:
             self._fixed.add(program)
             return self._function(program, inputs, loss, update)
@@ -216,7 +231,10 @@ class TensorFlowExecutor(GraphExecutor):
 
 
 def from_model(
-    network: NetworkSource, device: str | Device | None = None, events: Iterable[ExecutorEvent] = ()
+    network: NetworkSource,
+    device: str | Device | None = None,
+    events: Iterable[ExecutorEvent] = (),
+    compile: bool = False,
 ) -> TensorFlowExecutor:
     """Return an executor that runs a network in TensorFlow.
 
@@ -224,16 +242,25 @@ def from_model(
         network: A network, or anything that :meth:`Network.load` takes.
         device: A device or its name, the processor by default.
         events: Listeners of the runs.
+        compile: Whether to run through XLA (``jit_compile=True``) where that is faster; ``executor.compilation`` tells.
+            XLA compiles anew for each size of the inputs, and leaves out the checks that are made as a graph runs.
 
     Raises:
         DeviceError: TensorFlow does not find the device.
         InvalidNetworkError: The network cannot be read.
     """
-    return TensorFlowExecutor(network, device, events)
+    return TensorFlowExecutor(network, device, events, compile)
 
 
 #: A program, its loss, its update, and the structure of its inputs where they have more than one.
 _Key: TypeAlias = tuple[Program, str | None, ParameterUpdate | None, Any]
+
+
+def _purpose(loss: str | None, update: ParameterUpdate | None) -> str:
+    """Return what a function is for, as ``executor.compilation`` names it."""
+    if loss is None:
+        return "inference"
+    return f"gradient of {loss!r}" if update is None else f"training step of {loss!r}"
 
 
 def _has_one_structure(program: Program) -> bool:
@@ -241,12 +268,16 @@ def _has_one_structure(program: Program) -> bool:
     return all(isinstance(kind, TensorDescriptor) and kind.shape is not None for kind in program.input_types)
 
 
+#: Operators whose second input is a kernel.
+_CONVOLUTIONS = ("Conv", "ConvTranspose")
+
+
 def _kernels(network: Network) -> list[str]:
     """Return the names of the stored tensors that are kernels of convolutions and nothing else."""
     names = []
     for name, value in network.model.graph.initializers.items():
         uses = value.uses()
-        only_kernel = all(node.op_type == "Conv" and node.domain == "" and index == 1 for node, index in uses)
+        only_kernel = all(node.op_type in _CONVOLUTIONS and node.domain == "" and index == 1 for node, index in uses)
         if uses and only_kernel and not value.is_graph_output():
             names.append(name)
     return names

@@ -129,14 +129,18 @@ def _converted(model: Any, function: Any, inputs: list[Any], weights: list[Any])
 
 @contextlib.contextmanager
 def _exporting(model: Any) -> Iterator[None]:
-    """Let BatchNormalization be one operation instead of its arithmetic, and keep tf2onnx from talking."""
+    """Let BatchNormalization and grouped convolutions be one operation each, and keep tf2onnx from talking."""
     layers = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.BatchNormalization)]
     layers = [layer for layer in layers if layer.axis in (-1, _rank(layer) - 1)]
+    convolutions = (keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D)
+    grouped = [layer for layer in model._flatten_layers() if isinstance(layer, convolutions) and layer.groups > 1]
     loggers = [logging.getLogger(name) for name in ("tf2onnx", "tensorflow")]
     levels = [logger.level for logger in loggers]
     try:
         for layer in layers:
             layer.call = _fused(layer)
+        for layer in grouped:
+            layer.convolution_op = _inline(layer)
         for logger in loggers:
             logger.setLevel(logging.CRITICAL)
         with warnings.catch_warnings():
@@ -147,11 +151,29 @@ def _exporting(model: Any) -> Iterator[None]:
             logger.setLevel(level)
         for layer in layers:
             del layer.call
+        for layer in grouped:
+            del layer.convolution_op
 
 
 def _rank(layer: Any) -> int:
     spec = layer.input_spec
     return int(spec.ndim) if spec is not None and spec.ndim is not None else 0
+
+
+def _inline(layer: Any) -> Callable[..., Any]:
+    """Return a grouped convolution that is not a call of a compiled function, as Keras' own is, but the operation."""
+
+    def convolution_op(inputs: Any, kernel: Any) -> Any:
+        return tf.nn.convolution(
+            inputs,
+            kernel,
+            strides=list(layer.strides),
+            padding="VALID" if layer.padding == "causal" else layer.padding.upper(),  # causal: padded before
+            data_format=None if layer.data_format == "channels_last" else "NC" + "DHW"[-layer.rank :],
+            dilations=list(layer.dilation_rate),
+        )
+
+    return convolution_op
 
 
 def _fused(layer: Any) -> Callable[..., Any]:
@@ -205,9 +227,10 @@ def _store_weights(converted: ir.Model, model: Any, trained: list[Any], others: 
         value.metadata_props[ROLE_KEY] = TensorRole.CONSTANT.value
     standing = {value.name: value for value in graph.inputs}
     for index, variable in enumerate([*trained, *others]):
-        value = standing.get(_WEIGHT.format(index))
-        if value is None:
+        name = _WEIGHT.format(index)
+        if name not in standing:  # nothing reads it
             continue
+        value = standing[name]
         graph.inputs.remove(value)
         role = TensorRole.PARAMETER if index < len(trained) else TensorRole.CONSTANT
         role = TensorRole.STATE if id(variable) in statistics else role

@@ -16,9 +16,9 @@ from deep500.frameworks.tensorflow._dtypes import held_array
 from deep500.frameworks.tensorflow._layout import (
     Layout,
     NodePlan,
-    channels_first_order,
-    channels_last_order,
-    kernel_order,
+    composed,
+    inverse,
+    order_of,
     plan_layouts,
 )
 from deep500.frameworks.tensorflow.lowering import lowerings
@@ -51,7 +51,7 @@ class Translation:
         self._constants = constants
         self._read = {name for node in program.nodes for name in node.inputs if name} | set(program.outputs)
         current = dataclasses.replace(program, nodes=tuple(self._with_current_constants(n) for n in program.nodes))
-        plans = plan_layouts(current, [name for name, layout in stored.items() if layout is Layout.KERNEL])
+        plans = plan_layouts(current, stored)
         self._steps = [(plan, lowerings.find(plan.node)) for plan in plans]
 
     def trace(self, inputs: Sequence[Any], stored: Mapping[str, tf.Variable]) -> Mapping[str, Any]:
@@ -121,10 +121,16 @@ _SUBPROGRAM_STEPS: WeakKeyDictionary[Subprogram, list[tuple[NodePlan, Any]]] = W
 
 def _trace_node(plan: NodePlan, lowering: Any, values: _Values) -> None:
     node = plan.node
+    if plan.permutation is not None:
+        values.transpose(node.inputs[0], node.outputs[0], plan.permutation)
+        return
     arguments = [
         values.get(name, layout, plan.broadcast_rank) if name else None
         for name, layout in zip(node.inputs, plan.inputs, strict=True)
     ]
+    for index, value in plan.constants.items():
+        arguments += [None] * (index + 1 - len(arguments))
+        arguments[index] = tf.constant(value)
     arguments += [values.get(name, Layout.ONNX) for name in node.captured]
     try:
         # The scope lets TensorFlow's profiler and run-time errors name the node.
@@ -153,40 +159,43 @@ def _shown(value: Any) -> str:
 class _Values:
     """The values of a trace in the layouts that were asked for; each conversion is made once.
 
-    Values that are no tensors (lists for sequences, ``None`` for absent optionals) have no layout.
+    A tensor is kept with its order: the permutation that brings what ONNX declares to what is held. Values that are no
+    tensors (lists for sequences, ``None`` for absent optionals) have none.
     """
 
     def __init__(self) -> None:
-        self._computed: dict[str, tuple[Layout, Any]] = {}
-        self._converted: dict[tuple[str, Layout, int | None], tf.Tensor] = {}
+        self._held: dict[str, tuple[tuple[int, ...] | None, Any]] = {}
+        self._converted: dict[tuple[str, tuple[int, ...]], tf.Tensor] = {}
 
     def put(self, name: str, layout: Layout, value: Any) -> None:
         """Add a value in the layout in which it was computed."""
-        self._computed[name] = layout, value
-        if isinstance(value, tf.Tensor):
-            self._converted[name, layout, value.shape.rank] = value
+        rank = value.shape.rank if isinstance(value, tf.Tensor) else None
+        self._held[name] = None if rank is None else order_of(layout, rank), value
+
+    def transpose(self, source: str, name: str, permutation: Sequence[int]) -> None:
+        """Add a value that is another one with its dimensions in another order."""
+        order, held = self._held[source]
+        self._held[name] = composed(inverse(permutation), order or range(len(permutation))), held
 
     def get(self, name: str, layout: Layout, rank: int | None = None) -> Any:
         """Return a value in a layout, with leading ones in ONNX's layout up to a rank."""
-        own, source = self._computed[name]
-        if not isinstance(source, tf.Tensor):
-            return source
-        given = source.shape.rank
-        wanted = given if not rank or not given else max(given, rank)
-        key = (name, layout, wanted)
+        order, held = self._held[name]
+        if order is None:
+            return held
+        given = len(order)
+        wanted = max(given, rank or 0) if given else 0
+        missing = wanted - given
+        # From what is held, with the ones in front, to what is wanted.
+        all_axes = (*range(missing), *(axis + missing for axis in inverse(order)))
+        moves = composed(all_axes, order_of(layout, wanted))
+        if not missing and moves == tuple(range(given)):
+            return held
+        key = (name, moves)
         if key not in self._converted:
-            tensor = source
-            if own is Layout.CHANNELS_LAST:
-                tensor = permute(tensor, channels_first_order(given))
-            elif own is Layout.KERNEL:
-                tensor = permute(tensor, _inverse(kernel_order(given)))
-            if wanted != given:
-                tensor = tf.reshape(tensor, tf.concat([[1] * (wanted - given), tf.shape(tensor)], 0))
-            if layout is Layout.CHANNELS_LAST:
-                tensor = permute(tensor, channels_last_order(wanted))
-            elif layout is Layout.KERNEL:
-                tensor = permute(tensor, kernel_order(wanted))
-            self._converted[key] = tensor
+            tensor = held
+            if missing:
+                tensor = tf.reshape(tensor, tf.concat([[1] * missing, tf.shape(tensor)], 0))
+            self._converted[key] = permute(tensor, moves)
         return self._converted[key]
 
 
@@ -210,7 +219,3 @@ def permute(tensor: tf.Tensor, order: Sequence[int]) -> tf.Tensor:
 def _scope_name(node: OperatorNode) -> str:
     """Return the node's name in the characters that TensorFlow accepts."""
     return re.sub(r"[^A-Za-z0-9_./-]", "_", node.name).strip("_./-") or node.op_type
-
-
-def _inverse(order: Sequence[int]) -> tuple[int, ...]:
-    return tuple(order.index(axis) for axis in range(len(order)))

@@ -90,7 +90,8 @@ def reached_inputs(model: onnx.ModelProto, inputs: Sequence[str], output: str) -
 
 def _expanded(model: onnx.ModelProto, inputs: Sequence[str]) -> onnx.ModelProto:
     """Return a copy in which operators between that have a definition, and no rule, are replaced by it."""
-    current = ir.from_proto(model)
+    # Some definitions depend on the types.
+    current = ir.from_proto(_inferred(model))
     while True:
         proto = ir.to_proto(current)
         between = _between(proto, inputs)

@@ -22,6 +22,7 @@ from deep500.networks.sequence_layers import (
     RotaryPositions,
     VocabularyScores,
     position_numbers,
+    rotate,
 )
 
 __all__ = ["gpt"]
@@ -64,8 +65,8 @@ class DecoderLayer(nn.Module):
         """Add the nodes; ``positions`` are the tables of cosines and sines, and the positions' numbers."""
         y = self.attention_norm(op, x)
         y = op.Attention(
-            op.RotaryEmbedding(self.query(op, y), *positions, num_heads=self.heads),
-            op.RotaryEmbedding(self.key(op, y), *positions, num_heads=self.shared_heads),
+            rotate(op, self.query(op, y), positions, self.heads),
+            rotate(op, self.key(op, y), positions, self.shared_heads),
             self.value(op, y),
             is_causal=1,
             q_num_heads=self.heads,

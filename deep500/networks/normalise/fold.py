@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
@@ -85,4 +87,13 @@ def _is_constant(value: ir.Value) -> bool:
 
 def _should_fold(node: ir.Node) -> bool | None:
     """Leave what draws numbers, what holds graphs, and what is not ONNX'; the optimizer decides about the rest."""
-    return False if node.domain or node.op_type in _RANDOM or any(held_graphs(node)) else None
+    if node.domain or node.op_type in _RANDOM or any(held_graphs(node)):
+        return False
+    # The optimizer leaves these although masks and paddings begin with them.
+    return True if node.op_type == "ConstantOfShape" and _count(node.outputs[0]) <= _LARGEST_OUTPUT else None
+
+
+def _count(value: ir.Value) -> float:
+    """Return the number of elements of a tensor, infinite where it is not known."""
+    sizes = [math.inf] if value.shape is None else [d if isinstance(d, int) else math.inf for d in value.shape]
+    return math.prod(sizes)

@@ -13,13 +13,13 @@ from deep500.core.texts import message_of
 from deep500.networks.custom_node import infer_custom_nodes
 from deep500.networks.normalise.gradient import expand_gradients
 from deep500.networks.normalise.metadata import restore_metadata
-from deep500.networks.normalise.old_form import newest_forms, set_aside_old_forms
+from deep500.networks.normalise.old_form import NEWEST_OPSET, newest_forms, set_aside_old_forms
 from deep500.networks.tensor_roles import ROLE_KEY, TensorRole
 
 __all__ = ["IR_VERSION", "OPSET_VERSION", "normalise_model"]
 
 #: Opset of the networks that Deep500 builds, and the oldest that adapters need to understand.
-OPSET_VERSION = 23
+OPSET_VERSION = NEWEST_OPSET
 
 #: ONNX IR version that goes with the opset; the newest that every runtime of that opset reads.
 IR_VERSION = 11

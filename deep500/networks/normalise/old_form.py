@@ -18,7 +18,10 @@ from deep500.core.errors import InvalidNetworkError
 from deep500.core.registry import Registry
 from deep500.networks.normalise.defaults import nodes_of
 
-__all__ = ["OLD_FORMS", "OldForm", "OldNode", "newest_forms", "set_aside_old_forms"]
+__all__ = ["NEWEST_OPSET", "OLD_FORMS", "OldForm", "OldNode", "newest_forms", "set_aside_old_forms"]
+
+#: Opset of the forms that take the place of old ones.
+NEWEST_OPSET = 23
 
 #: One file for each operator with an old form.
 OLD_FORMS = Registry("old form", "deep500.networks.normalise.old_forms")

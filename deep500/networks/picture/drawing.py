@@ -176,8 +176,8 @@ def _text(x: float, y: float, text: str, size: int, style: str, anchor: str = "m
 def _heat_colour(heat: float) -> str:
     """Return a colour from white, over yellow, to red."""
     share = min(max(heat, 0.0), 1.0)
-    green = round(255 - 35 * share if share < 0.3 else 244.5 - 180 * (share - 0.3) / 0.7)
-    blue = round(255 - 140 * min(share / 0.3, 1.0))
+    warm, hot = min(share / 0.3, 1.0), max(share - 0.3, 0.0) / 0.7
+    green, blue = round(255 - 15 * warm - 105 * hot), round(255 - 105 * warm - 30 * hot)
     return f"#ff{green:02x}{blue:02x}"
 
 

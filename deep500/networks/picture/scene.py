@@ -94,13 +94,17 @@ def node_name(node: ir.Node) -> str:
     return node.name or "/".join(value.name or "" for value in node.outputs)
 
 
-def build_scene(graph: ir.Graph, notes: Mapping[str, Note] | None = None) -> Scene:
+def build_scene(
+    graph: ir.Graph, notes: Mapping[str, Note] | None = None, imports: Mapping[str, int] | None = None
+) -> Scene:
     """Return the cards of a graph and their places.
 
     Args:
         graph: The graph; its stored tensors are told in tooltips, and are no cards.
         notes: What a heat map says of nodes, by their names; ``None`` for a picture in the families' colours.
+        imports: The opset versions by domain, of a graph within a node those of the graph around it.
     """
+    imports = graph.opset_imports if imports is None else imports
     cards: list[Card] = []
     made_by: dict[ir.Value, int] = {}
     edges: dict[tuple[int, int], None] = {}
@@ -113,7 +117,7 @@ def build_scene(graph: ir.Graph, notes: Mapping[str, Note] | None = None) -> Sce
     entries = range(len(cards))
     for node in graph:
         number = len(cards)
-        cards.append(_node_card(node, notes))
+        cards.append(_node_card(node, notes, imports))
         sources = [made_by[v] for v in (*node.inputs, *captured_values(node)) if v is not None and v in made_by]
         edges.update(dict.fromkeys((source, number) for source in sources))
         made_by.update((value, number) for value in node.outputs)
@@ -137,7 +141,7 @@ def _value_card(kind: str, value: ir.Value) -> Card:
     return Card(kind, _short(name), (_short(described),), f"{kind}: {name}\n{described}")
 
 
-def _node_card(node: ir.Node, notes: Mapping[str, Note] | None) -> Card:
+def _node_card(node: ir.Node, notes: Mapping[str, Note] | None, imports: Mapping[str, int]) -> Card:
     name = node_name(node)
     outputs = [_described(value) for value in node.outputs if value.name]
     lines = [_short(escaped(name)), *(_short(text) for text in outputs[:1])]
@@ -146,15 +150,16 @@ def _node_card(node: ir.Node, notes: Mapping[str, Note] | None) -> Card:
     note = None if notes is None else notes.get(name, ("", 0.0))
     if note is not None and note[0]:
         lines.append(_short(note[0]))
-    inner = {name: build_scene(graph, notes) for name, graph in held_graphs(node)}
-    tooltip = _tooltip(node) + (f"\n{note[0]}" if note is not None and note[0] else "")
+    inner = {name: build_scene(graph, notes, imports) for name, graph in held_graphs(node)}
+    tooltip = _tooltip(node, imports) + (f"\n{note[0]}" if note is not None and note[0] else "")
     family = family_of(node.op_type, node.domain)
     title = _short(escaped(node.op_type))
     return Card("node", title, tuple(lines), tooltip, family, None if note is None else note[1], inner)
 
 
-def _tooltip(node: ir.Node) -> str:
-    version = f", version {node.version}" if node.version else ""
+def _tooltip(node: ir.Node, imports: Mapping[str, int]) -> str:
+    number = node.version or imports.get(node.domain)
+    version = f", version {number}" if number else ""
     lines = [escaped(node_name(node)), escaped(f"{node.domain or 'ai.onnx'}::{node.op_type}{version}")]
     for name, attribute in node.attributes.items():
         if attribute.type not in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
@@ -171,7 +176,9 @@ def _attribute_text(attribute: ir.Attr) -> str:
     value: Any = attribute.value
     if attribute.type == ir.AttributeType.TENSOR:
         return f"{value.dtype.name.lower()}{list(value.shape)}"
-    return str(list(value) if isinstance(value, (tuple, list)) else value)
+    values = list(value) if isinstance(value, (tuple, list)) else [value]
+    texts = [f"{v:.7g}" if isinstance(v, float) else str(v) for v in values]  # of 32 bits, in a file or not
+    return f"[{', '.join(texts)}]" if isinstance(value, (tuple, list)) else texts[0]
 
 
 def _described(value: ir.Value) -> str:

@@ -28,7 +28,7 @@ from deep500.networks.program import Program
 from deep500.networks.random_inputs import random_inputs
 from deep500.networks.validation._single_node import LOSS, is_floating, node_network, with_intermediates, with_values
 
-__all__ = ["ExecutorFactory", "profile"]
+__all__ = ["RATIO_HALF_WIDTH", "ExecutorFactory", "profile"]
 
 #: ``from_model`` of an adapter, or anything that makes an executor of a network.
 ExecutorFactory: TypeAlias = Callable[[Network], GraphExecutor]
@@ -37,7 +37,7 @@ ExecutorFactory: TypeAlias = Callable[[Network], GraphExecutor]
 _GRADIENT_FLOPS, _GRADIENT_BYTES = 3, 2
 
 #: The share of the whole network that a node takes is to be known to so much of itself.
-_RATIO_HALF_WIDTH = 0.05
+RATIO_HALF_WIDTH = 0.05
 
 
 def profile(
@@ -80,10 +80,10 @@ def profile(
         raise InvalidInputError(f"profile was given {shown(network)}; accepted is a Network (Network.load reads one).")
     if not callable(make_executor):
         raise InvalidInputError(
-            f"profile was given the executor {shown(make_executor)}; accepted is a function that makes one of a network, "
-            f"such as pytorch.from_model."
+            f"profile was given the executor {shown(make_executor)}; accepted is a function that makes one of a "
+            f"network, such as pytorch.from_model."
         )
-    plan = SamplingPlan(ratio_half_width=_RATIO_HALF_WIDTH) if plan is None else plan
+    plan = SamplingPlan(ratio_half_width=RATIO_HALF_WIDTH) if plan is None else plan
     if not isinstance(plan, SamplingPlan):
         raise InvalidInputError(f"plan was given as {shown(plan)}; accepted is a SamplingPlan.")
     tell = tell or (lambda text: None)
@@ -255,6 +255,7 @@ class _Subject:
 
 
 def _form(value: Any) -> str:
+    """Return dtype and shape of an array."""
     return f"{np.dtype(value.dtype).name}{list(value.shape)}" if isinstance(value, np.ndarray) else shown(value)
 
 

@@ -301,8 +301,8 @@ class NetworkProfile:
         if self.memory.live_bytes is not None:
             yield f"Tensors needed at one time at most: {_mebibytes(self.memory.live_bytes)} (counted, not measured)"
         for peak in self.peaks:
-            rates = f"{scaled('flop/s', peak['flops_per_s'])[0]} in {peak['dtype']}, {scaled('B/s', peak['bytes_per_s'])[0]}"
-            yield f"Peak: {rates}; {peak['how']}"
+            (compute,), (traffic,) = scaled("flop/s", peak["flops_per_s"]), scaled("B/s", peak["bytes_per_s"])
+            yield f"Peak: {compute} in {peak['dtype']}, {traffic}; {peak['how']}"
 
     def _notes(self) -> Iterator[str]:
         if self.loss is not None:

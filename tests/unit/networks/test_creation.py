@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
+from onnxscript import OpBuilder, nn
 
 from deep500.core.errors import Deep500Error, InvalidInputError, UnknownNameError
 from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.networks.creation import MODELS, create_model
+from deep500.networks.layers import InitializedParameter, ModelInput, zeros
 from tests.unit.networks.support import evaluate
 
 # What seed 0 gives, whatever the machine, process or framework. A change breaks the reproduction of published runs.
@@ -180,3 +183,82 @@ def test_no_argument_of_a_model_breaks_it(name: str, odd: Any) -> None:
         with contextlib.suppress(Deep500Error):
             network = create_model(name, shape=(1, 16, 16), **{argument: odd})
             onnx.checker.check_model(network.to_proto(), full_check=True)
+
+
+class Chosen(nn.Module):
+    """Rows of a table, chosen by number, scaled by a second input."""
+
+    def __init__(self, inputs: Any) -> None:
+        super().__init__()
+        self.table = InitializedParameter([3, 2], zeros)
+        self.listed = inputs
+
+    def inputs(self) -> Any:
+        return self.listed
+
+    def forward(self, op: OpBuilder, numbers: ir.Value, scale: ir.Value) -> ir.Value:
+        return op.Mul(op.Gather(self.table, numbers, axis=0), op.Mul(scale, 2.0))
+
+
+def test_module_lists_its_inputs() -> None:
+    def chosen(*, classes: int = 2, shape: Any = ("length",)) -> nn.Module:
+        return Chosen((ModelInput("numbers", tuple(shape), "int64"), ModelInput("scale", (1, 2))))
+
+    for dtype in ("float32", "float64"):
+        network = create_model(chosen, dtype=dtype)
+        assert network.inputs == {
+            "numbers": TensorDescriptor("int64", ("batch", "length")),
+            "scale": TensorDescriptor(dtype, ("batch", 1, 2)),
+        }
+        onnx.checker.check_model(network.to_proto(), full_check=True)
+        assert list(network.parameters) == ["table"]  # the number 2 is none
+    assert create_model(chosen, 4, shape=(5,)).inputs["numbers"].shape == (4, 5)
+    for shape in (("length", 2), ("",), ("a b",), (1.5,), (0,)):
+        with pytest.raises(InvalidInputError, match="shape was given as"):
+            create_model(chosen, shape=shape)
+
+
+@pytest.mark.parametrize("inputs", [(), None, "input", [("input", (1,))], {"input": (1,)}, 3])
+def test_other_lists_of_inputs_are_refused(inputs: Any) -> None:
+    def chosen(*, classes: int, shape: Any) -> nn.Module:
+        return Chosen(inputs)
+
+    with pytest.raises(InvalidInputError, match=r"lists the inputs .* accepted is a tuple of ModelInput"):
+        create_model(chosen)
+
+
+def test_symbolic_sizes_only_where_the_model_leaves_them_open() -> None:
+    with pytest.raises(InvalidInputError, match="shape was given as"):
+        create_model("mlp", shape=("features",))
+
+
+def test_defaults_are_those_of_the_model() -> None:
+    assert create_model("mlp").inputs["input"].shape == ("batch", 1, 28, 28)
+    assert create_model("mlp").outputs["output"].shape == ("batch", 10)
+    assert create_model("wide_resnet", depth=10, factor=1).inputs["input"].shape == ("batch", 3, 32, 32)
+
+
+def test_weights_are_drawn_when_they_are_read() -> None:
+    drawn = []
+
+    def counted(stream: np.random.Generator, shape: Any) -> Any:
+        drawn.append(tuple(shape))
+        return zeros(stream, shape)
+
+    def chosen(*, classes: int, shape: Any) -> nn.Module:
+        module = Chosen((ModelInput("numbers", (1,), "int64"), ModelInput("scale", (1, 2))))
+        module.table.initial = counted
+        return module
+
+    network = create_model(chosen)
+    assert network.parameter_count == 6
+    assert drawn == []
+    network.fetch_tensors(["table"])
+    network.weights_hash()
+    network.detached().to_proto()
+    assert drawn == [(3, 2)]
+
+
+def test_weights_that_do_not_fit_are_refused_at_once() -> None:
+    with pytest.raises(InvalidInputError, match="does not fit into memory"):
+        create_model("mlp", shape=(10**9,), hidden=(10**9,))

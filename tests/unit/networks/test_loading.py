@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import gzip
+import io
 import logging
 import os
+import pickle
 import random
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from deep500.core.errors import Deep500Error, InvalidNetworkError
+from deep500.networks import saving
 from deep500.networks.creation import create_model
 from deep500.networks.network import Network
 from tests.unit.networks.support import batch_normalization, make_model, relu_model, value
@@ -246,3 +250,264 @@ def test_mutated_files_are_read_or_refused(caplog: pytest.LogCaptureFixture) -> 
             refused += 1
 
     assert 100 < refused < 290
+
+
+def test_external_data_is_written_and_replaced(tmp_path: Path) -> None:
+    network = create_model("mlp", shape=(40,), hidden=(50,))
+    path = tmp_path / "network.onnx"
+    network.save(path, external_data=True)
+    first = [name for name in os.listdir(tmp_path) if name.endswith(".data")]
+    assert len(first) == 1
+    assert path.stat().st_size < 4000
+    assert_same(network, Network.load(path))
+    network.feed_tensor(network.get_params()[0], np.zeros((50, 40), np.float32))
+    network.save(path, external_data=True)
+    second = [name for name in os.listdir(tmp_path) if name.endswith(".data")]
+    assert len(second) == 1
+    assert first != second
+    assert_same(network, Network.load(path))
+    network.save(path)
+    assert os.listdir(tmp_path) == ["network.onnx"]
+    assert_same(network, Network.load(path))
+
+
+def test_what_is_too_large_for_one_file_goes_to_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "INLINE_LIMIT", 5000)
+    network = create_model("mlp", shape=(40,), hidden=(50,))
+    network.save(tmp_path / "network.onnx")
+
+    assert len(os.listdir(tmp_path)) == 2
+    assert_same(network, Network.load(tmp_path / "network.onnx"))
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_failing_write_of_two_files_keeps_the_older(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    network = create_model("mlp", shape=(40,), hidden=(50,))
+    path = tmp_path / "network.onnx"
+    network.save(path, external_data=True)
+    before = sorted(os.listdir(tmp_path))
+    replace, calls = os.replace, []
+
+    def full(*arguments: Any) -> None:
+        calls.append(arguments)
+        if len(calls) == failing:
+            raise OSError(28, "No space left on device")
+        replace(*arguments)
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(InvalidNetworkError, match="No space left"):
+        network.save(path, external_data=True)
+
+    assert sorted(os.listdir(tmp_path)) == before
+    assert_same(network, Network.load(path))
+
+
+def test_large_tensors_are_set_aside_and_put_back(tmp_path: Path) -> None:
+    network = create_model("mlp", shape=(400,), hidden=(300,), seed=3)
+    network.append_loss("SoftmaxCrossEntropyLoss")
+    for external_data in (False, True):
+        network.save(tmp_path / "network.onnx", external_data=external_data)
+        loaded = Network.load(tmp_path / "network.onnx")
+        assert_same(network, loaded)
+        onnx.checker.check_model(loaded.to_proto(), full_check=True)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.INT4, TensorProto.BFLOAT16])
+def test_external_data_of_other_types(folder: Path, kind: int) -> None:
+    proto = external("weights")
+    proto.graph.initializer[0].data_type = kind
+    proto.graph.initializer[0].external_data.add(key="offset", value="2")
+    del proto.graph.node[0].input[:]
+    proto.graph.node[0].input.extend(["w", "w"])
+    proto.graph.output[0].type.tensor_type.elem_type = kind
+    del proto.graph.output[0].type.tensor_type.shape.dim[0]
+    (folder / "model.onnx").write_bytes(proto.SerializeToString())
+    if kind == TensorProto.BFLOAT16:
+        assert Network.load(folder / "model.onnx").parameters
+    else:  # 18 bytes of 16, and a type that Add does not take
+        with pytest.raises(InvalidNetworkError):
+            Network.load(folder / "model.onnx")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("offset", "-1"), ("offset", "4"), ("offset", "99999999999999999999"), ("offset", "x"), ("length", "12"),
+        ("length", "-16"), ("location", "a\0b"), ("location", "..\\secret"), ("location", "./../secret"),
+    ],
+)  # fmt: skip
+def test_external_data_outside_its_file_is_refused(folder: Path, key: str, value: str) -> None:
+    proto = external("weights")
+    if key == "location":
+        proto.graph.initializer[0].external_data[0].value = value
+    else:
+        proto.graph.initializer[0].external_data.add(key=key, value=value)
+    (folder / "model.onnx").write_bytes(proto.SerializeToString())
+
+    with pytest.raises(InvalidNetworkError, match=r"tensor 'w'"):
+        Network.load(folder / "model.onnx")
+
+
+def test_folder_that_links_out_is_refused(folder: Path) -> None:
+    (folder / "inner").symlink_to("..")
+    (folder / "model.onnx").write_bytes(external("inner/secret").SerializeToString())
+
+    with pytest.raises(InvalidNetworkError, match="leads out of the model's folder"):
+        Network.load(folder / "model.onnx")
+
+
+def test_open_files_are_read(tmp_path: Path, folder: Path) -> None:
+    network = trained_network()
+    network.save(tmp_path / "network.onnx")
+    with open(tmp_path / "network.onnx", "rb") as file:
+        assert_same(network, Network.load(file))
+    assert_same(network, Network.load(io.BytesIO((tmp_path / "network.onnx").read_bytes())))
+    (folder / "model.onnx").write_bytes(external("weights").SerializeToString())
+    with open(folder / "model.onnx", "rb") as file:
+        assert Network.load(file).parameters
+    with open(folder / "model.onnx", "rb") as file:
+        content = io.BytesIO(file.read())
+    with pytest.raises(InvalidNetworkError, match="Load it by the path of its file"):
+        Network.load(content)
+    with (
+        open(tmp_path / "network.onnx", encoding="latin-1") as text,
+        pytest.raises(InvalidNetworkError, match="binary"),
+    ):
+        Network.load(text)
+    with pytest.raises(InvalidNetworkError, match="closed file"):
+        Network.load(file)
+
+
+def test_sizes_are_limited(folder: Path) -> None:
+    proto = external("weights")
+    (folder / "model.onnx").write_bytes(proto.SerializeToString())
+    size = proto.ByteSize()
+
+    assert Network.load(folder / "model.onnx", max_size_bytes=size + 16).parameters
+    for source, limit in [(folder / "model.onnx", size + 15), (folder / "model.onnx", 10), (b"x" * 20, 10)]:
+        with pytest.raises(InvalidNetworkError, match=f"more than max_size_bytes={limit} allows"):
+            Network.load(source, max_size_bytes=limit)
+    with pytest.raises(InvalidNetworkError, match="max_size_bytes was given as 'x'"):
+        Network.load(folder / "model.onnx", max_size_bytes="x")  # type: ignore[arg-type]
+
+
+def test_file_beyond_protobufs_limit_is_refused_unread(tmp_path: Path) -> None:
+    with open(tmp_path / "large.onnx", "wb") as file:
+        file.truncate(2**31 + 5)
+
+    with pytest.raises(InvalidNetworkError, match=r"protobuf, ONNX' format, holds at most 2,147,483,647 in one file"):
+        Network.load(tmp_path / "large.onnx")
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (gzip.compress(b"x"), "compressed by gzip"),
+        (pickle.dumps([1, 2]), "a Python pickle"),
+        (b"PK\x03\x04" + b"\0" * 40, "a ZIP archive"),
+        (PNG, "a picture"),
+        (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+    ],
+)
+def test_other_kinds_of_files_are_named(content: bytes, kind: str) -> None:
+    with pytest.raises(InvalidNetworkError, match=f"The given model is not an ONNX file: it is {kind}"):
+        Network.load(content)
+
+
+def broken(change: Any) -> onnx.ModelProto:
+    proto = make_model(
+        [helper.make_node("Add", ["x", "w"], ["y"], name="sum")],
+        [value("x", "N", 4)],
+        [value("y", "N", 4)],
+        {"w": np.ones(4, np.float32)},
+    )
+    change(proto)
+    return proto
+
+
+def set_field(path: str, setting: Any) -> Any:
+    def change(proto: Any) -> None:
+        *parts, last = path.split(".")
+        for part in parts:
+            proto = proto[int(part)] if part.isdigit() else getattr(proto, part)
+        setattr(proto, last, setting)
+
+    return change
+
+
+def nested(depth: int) -> Any:
+    def change(proto: onnx.ModelProto) -> None:
+        graph = proto.graph
+        for _ in range(depth):
+            node = graph.node.add(op_type="If", input=["c"], output=["z"])
+            attribute = node.attribute.add(name="then_branch", type=onnx.AttributeProto.GRAPH)
+            graph = attribute.g
+            graph.name = "inner"
+
+    return change
+
+
+BROKEN = {
+    "bomb": (lambda p: p.graph.initializer[0].dims.__setitem__(0, 10**12), "tensor 'w' holds 16 bytes"),
+    "huge": (lambda p: p.graph.initializer[0].dims.__setitem__(0, 2**62), "tensor 'w' has the shape"),
+    "negative": (lambda p: p.graph.initializer[0].dims.__setitem__(0, -4), "tensor 'w' has the shape"),
+    "overflow": (lambda p: p.graph.initializer[0].dims.extend([2**32, 2**32]), "tensor 'w' holds 16 bytes"),
+    "short": (set_field("graph.initializer.0.raw_data", b"12"), "tensor 'w' holds 2 bytes"),
+    "type": (set_field("graph.initializer.0.data_type", 99), "tensor 'w' has element type 99"),
+    "mixed": (lambda p: p.graph.initializer[0].float_data.append(1), "Tensor|tensor"),
+    "texts": (set_field("graph.initializer.0.data_type", TensorProto.STRING), "tensor 'w' holds 0 texts"),
+    "twice": (lambda p: p.graph.initializer.add().CopyFrom(p.graph.initializer[0]), "two stored tensors named 'w'"),
+    "inputs": (lambda p: p.graph.input.add().CopyFrom(p.graph.input[0]), "two inputs named 'x'"),
+    "outputs": (lambda p: p.graph.output.add().CopyFrom(p.graph.output[0]), "two outputs named 'y'"),
+    "nameless": (set_field("graph.input.0.name", ""), "an input without a name|a input without a name"),
+    "declared": (lambda p: p.graph.input.append(value("w", 5)), r"stored with shape \[4\] and declared as \[5\]"),
+    "declared type": (
+        lambda p: p.graph.input.append(value("w", 4, element=TensorProto.INT8)), "stored as FLOAT and declared as INT8"
+    ),
+    "dimension": (set_field("graph.input.0.type.tensor_type.shape.dim.1.dim_value", -3), "'x' is declared with"),
+    "imports": (lambda p: p.opset_import.add(domain="", version=11), "imports domain 'ai.onnx' in the versions"),
+    "no imports": (lambda p: p.ClearField("opset_import"), "opset"),
+    "version": (set_field("opset_import.0.version", 2**40), "imports domain 'ai.onnx' in version"),
+    "nan": (
+        lambda p: p.graph.node.append(helper.make_node("Elu", ["y"], ["z"], name="elu", alpha=float("nan"))),
+        r"attribute 'alpha' of node 'elu' \(ai.onnx::Elu\) is not a number",
+    ),
+    "cycle": (lambda p: p.graph.node.insert(0, helper.make_node("Relu", ["y"], ["x2"])), "sorted"),
+    "self": (lambda p: p.graph.node[0].input.__setitem__(1, "y"), "sorted|is not output of any previous"),
+    "same output": (lambda p: p.graph.node.add().CopyFrom(p.graph.node[0]), "SSA|output names"),
+    "operator": (set_field("graph.node.0.op_type", "Addd"), "No Op registered for Addd"),
+    "attribute": (
+        lambda p: p.graph.node.append(
+            helper.make_node("LayerNormalization", ["y", "w"], ["z"], name="norm", nothing=1)
+        ),
+        "has the attribute 'nothing'|Unrecognized attribute: nothing",
+    ),
+    "deep": (nested(60), "nested 33 deep"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_models_are_refused_by_name(name: str) -> None:
+    change, message = BROKEN[name]
+
+    with pytest.raises(InvalidNetworkError, match=message):
+        Network.load(broken(change))
+
+
+def test_texts_are_decoded_once() -> None:
+    texts = np.array(["ä", ""], object)
+    proto = make_model(
+        [helper.make_node("StringConcat", ["x", "t"], ["y"])],
+        [value("x", 2, element=TensorProto.STRING)],
+        [value("y", 2, element=TensorProto.STRING)],
+    )
+    proto.graph.initializer.append(helper.make_tensor("t", TensorProto.STRING, [2], ["ä".encode(), b""]))
+    network = Network.load(proto)
+
+    assert network.fetch_tensors(["t"])[0].tolist() == texts.tolist()
+    assert network.program(frozenset({"x"})).nodes[0].constants[1].tolist() == texts.tolist()
+    assert Network.load(network.to_proto()).fetch_tensors(["t"])[0].tolist() == texts.tolist()
+    network.feed_tensor("t", np.array(["b", "ß"], object))
+    assert Network.load(network.to_proto()).fetch_tensors(["t"])[0].tolist() == ["b", "ß"]

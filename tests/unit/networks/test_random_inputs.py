@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 import onnx.helper as oh
 import onnx.numpy_helper as onh
 import pytest
@@ -23,12 +22,18 @@ def stream() -> np.random.Generator:
     return random_stream(0, "test")
 
 
-def load(nodes: list[Any], inputs: dict[str, tuple[int, list[Any]]], *outputs: str, **stored: Any) -> Network:
+def load(
+    nodes: list[Any],
+    inputs: dict[str, tuple[int, list[Any]]],
+    outputs: dict[str, int],
+    kind: int = TensorProto.FLOAT,
+    **stored: Any,
+) -> Network:
     graph = oh.make_graph(
         nodes,
         "graph",
         [oh.make_tensor_value_info(name, *kind) for name, kind in inputs.items()],
-        [oh.make_empty_tensor_value_info(name) for name in outputs],
+        [oh.make_tensor_value_info(name, kind, [None] * rank) for name, rank in outputs.items()],
         [onh.from_array(value, name) for name, value in stored.items()],
     )
     return Network.load(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 23)], ir_version=11))
@@ -100,16 +105,18 @@ def test_positions_are_followed_to_where_they_are_used() -> None:
     inputs = {"i": (TensorProto.INT32, ["n", 100])}
     tables = {"small": np.zeros((5, 2), np.float32), "large": np.zeros((50, 2), np.float32), "axes": np.array([0])}
 
-    assert set(np.unique(random_inputs(load(nodes, inputs, "a", "b", **tables))["i"])) == set(range(5))
-    assert set(np.unique(random_inputs(load(nodes[3:], inputs, "b", large=tables["large"]))["i"])) == set(range(50))
+    assert set(np.unique(random_inputs(load(nodes, inputs, {"a": 4, "b": 3}, **tables))["i"])) == set(range(5))
+    assert set(np.unique(random_inputs(load(nodes[3:], inputs, {"b": 3}, large=tables["large"]))["i"])) == set(
+        range(50)
+    )
 
 
 def test_sizes_are_bound_and_checked() -> None:
-    network = load([oh.make_node("Relu", ["x"], ["y"])], {"x": (TensorProto.FLOAT, ["n", "width", 3])}, "y")
+    network = load([oh.make_node("Relu", ["x"], ["y"])], {"x": (TensorProto.FLOAT, ["n", "width", 3])}, {"y": 3})
 
     assert random_inputs(network)["x"].shape == (2, 2, 3)
     assert random_inputs(network, {"width": 7, "n": 0})["x"].shape == (0, 7, 3)
-    with pytest.raises(UnknownNameError, match="size named 'wdth'. Did you mean 'width'"):
+    with pytest.raises(UnknownNameError, match=r"size named 'wdth'. Did you mean 'width'"):
         random_inputs(network, {"wdth": 7})
     for size in (-1, 2.0, True, "3", 2**70):
         with pytest.raises(InvalidInputError, match="size 'n' was given as"):
@@ -117,12 +124,8 @@ def test_sizes_are_bound_and_checked() -> None:
 
 
 def test_inputs_without_values_are_refused() -> None:
-    text = load([oh.make_node("Identity", ["t"], ["y"])], {"t": (TensorProto.STRING, [2])}, "y")
-    unknown = oh.make_graph(
-        [oh.make_node("Relu", ["x"], ["y"])],
-        "graph",
-        [oh.make_tensor_value_info("x", TensorProto.FLOAT, None)],
-        [oh.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    text = load(
+        [oh.make_node("Identity", ["t"], ["y"])], {"t": (TensorProto.STRING, [2])}, {"y": 1}, kind=TensorProto.STRING
     )
     row = oh.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
     listed = oh.make_graph(
@@ -132,10 +135,9 @@ def test_inputs_without_values_are_refused() -> None:
         [oh.make_tensor_value_info("y", TensorProto.INT64, [])],
     )
 
-    with pytest.raises(InvalidInputError, match="input 't' .*texts"):
+    with pytest.raises(InvalidInputError, match=r"input 't' .*texts"):
         random_inputs(text)
-    for graph, message in ((unknown, "rank is not known"), (listed, "sequence of .* no tensor")):
-        model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 23)], ir_version=11)
-        onnx.checker.check_model(model)
-        with pytest.raises(InvalidInputError, match=message):
-            random_inputs(Network.load(model))
+    model = oh.make_model(listed, opset_imports=[oh.make_opsetid("", 23)], ir_version=11)
+    with pytest.raises(InvalidInputError, match=r"sequence of .* no tensor"):
+        random_inputs(Network.load(model))
+    assert random_inputs(Network.load(model), without=["s"]) == {}

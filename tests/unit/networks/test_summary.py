@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
-from deep500.core.errors import InvalidInputError
+from deep500.core.errors import InvalidInputError, UnknownNameError
 from deep500.networks.creation import create_model
 from deep500.networks.network import Network
-from tests.unit.networks.support import make_model, value
+from tests.unit.networks.support import make_model, relu_model, value
 
 EXPECTED = """\
 Network 'simple_cnn' in evaluation mode
@@ -87,3 +87,50 @@ def test_names_are_no_markup_and_shared_parameters_count_once() -> None:
 def test_batch_size_is_checked() -> None:
     with pytest.raises(InvalidInputError, match="batch_size was given as 0"):
         small_network().summary(0)
+
+
+def test_sizes_that_are_not_known_are_told_and_can_be_given() -> None:
+    network = Network.load(relu_model("N", "width"))
+
+    lines = network.summary(2).splitlines()
+    assert lines[6].split()[-2:] == ["0", "?"]
+    assert "FLOPs of one inference of 2 samples: 0" in lines
+    assert lines[-1].startswith("Not counted, for a size that is not known: 1 node. The floating-point operations of")
+    assert "'width'" in lines[-1]
+    assert network.summary(2, {"width": 5}).splitlines()[-1] == "FLOPs of one inference of 2 samples: 10"
+    with pytest.raises(UnknownNameError, match="size named 'with'"):
+        network.summary(sizes={"with": 5})
+
+
+def test_values_of_any_kind_and_nested_graphs() -> None:
+    inner = helper.make_graph([helper.make_node("Neg", ["x"], ["a"])], "inner", [], [value("a", "N", 2)])
+    other = helper.make_graph(
+        [helper.make_node("If", ["on"], ["b"], name="deep", then_branch=inner, else_branch=inner)],
+        "other",
+        [],
+        [value("b", "N", 2)],
+    )
+    nodes = [
+        helper.make_node("If", ["on"], ["y"], name="choice", then_branch=inner, else_branch=other),
+        helper.make_node("SequenceConstruct", ["x", "y"], ["s"], name="list"),
+        helper.make_node("StringSplit", ["t"], ["parts", "n"], name="texts"),
+    ]
+    inputs = [value("x", "N", 2), value("on", element=TensorProto.BOOL), value("t", 1, element=TensorProto.STRING)]
+    outputs = [
+        helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None),
+        value("parts", 1, None, element=TensorProto.STRING),
+    ]
+    network = Network.load(make_model(nodes, inputs, outputs))
+    lines = network.summary(3).splitlines()
+    rows = [line.rstrip() for line in lines if line.startswith((" ", "choice", "list", "texts"))]
+    starts = [(row[: len(row) - len(row.lstrip())].count(" "), row.split()[0], row.split()[-1]) for row in rows]
+
+    assert starts == [
+        (0, "choice", "?"),
+        *((2, "else_branch()", "else_branch()"), (4, "deep", "?")),
+        *((6, "else_branch()", "else_branch()"), (8, "a", "6"), (6, "then_branch()", "then_branch()"), (8, "a", "6")),
+        *((2, "then_branch()", "then_branch()"), (4, "a", "6")),
+        *((0, "list", "0"), (0, "texts", "0")),
+    ]
+    assert "sequence of float32[N, 2]" in lines[2]
+    assert "parts: string[1, " in lines[2]

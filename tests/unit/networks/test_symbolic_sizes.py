@@ -25,7 +25,7 @@ def test_sizes_that_are_accepted() -> None:
 
 @pytest.mark.parametrize("size", [0, -1, 1.0, True, "4", None, 2**63])
 def test_sizes_that_are_not(size: Any) -> None:
-    with pytest.raises(InvalidInputError, match="size 'n' was given as .*whole numbers from 1"):
+    with pytest.raises(InvalidInputError, match=r"size 'n' was given as .*whole numbers from 1"):
         checked_sizes(NETWORK, {"n": size})
-    with pytest.raises(UnknownNameError, match="named 'widht'. Did you mean 'width'. Symbolic sizes: n, width"):
+    with pytest.raises(UnknownNameError, match=r"named 'widht'. Did you mean 'width'. Symbolic sizes: n, width"):
         checked_sizes(NETWORK, {"widht": size})

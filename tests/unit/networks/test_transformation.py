@@ -72,7 +72,7 @@ def test_without_an_executor_nothing_is_run() -> None:
 
 
 def test_dropped_loss_is_caught_without_running() -> None:
-    with pytest.raises(InvalidNetworkError, match="losses"):
+    with pytest.raises(InvalidNetworkError, match="Dropping turned the inputs"):
         transform(classifier(), Dropping())
 
 

@@ -10,7 +10,7 @@ import onnx.helper as oh
 import pytest
 
 from deep500.core.errors import Deep500Error
-from deep500.measure.workload import parse_workload
+from deep500.measure.workload import open_workload, parse_workload
 from deep500.networks.creation import create_model
 from deep500.networks.network import Network
 from deep500.workloads._networks import (
@@ -41,7 +41,8 @@ def forms(made: ModelSetup) -> dict[str, str]:
 def save(path: Path, inputs: dict[str, Any], nodes: list[Any], outputs: dict[str, Any]) -> str:
     """Write a model; inputs and outputs are pairs of element type and shape by name."""
     typed = [[oh.make_tensor_value_info(n, *kind) for n, kind in part.items()] for part in (inputs, outputs)]
-    model = oh.make_model(oh.make_graph(nodes, "graph", *typed), opset_imports=[oh.make_opsetid("", 23)], ir_version=10)
+    imports = [oh.make_opsetid("", 23), oh.make_opsetid("mine", 1)]
+    model = oh.make_model(oh.make_graph(nodes, "graph", *typed), opset_imports=imports, ir_version=10)
     onnx.save(model, path)
     return str(path)
 
@@ -285,8 +286,8 @@ def test_constants_belong_to_the_structure(tmp_path: Path) -> None:
 def test_operations_that_cannot_be_counted_are_unknown(sequence: str, tmp_path: Path) -> None:
     node = oh.make_node("Erf", ["x"], ["y"], name="erf")
     unknown = save(tmp_path / "erf.onnx", {"x": (FLOAT, [4, "n", 3])}, [node], {"y": (FLOAT, [4, "n", 3])})
-    no_rule = oh.make_node("Det", ["x"], ["y"], name="det")
-    without = save(tmp_path / "det.onnx", {"x": (FLOAT, [4, 3, 3])}, [no_rule], {"y": (FLOAT, [4])})
+    no_rule = oh.make_node("Mine", ["x"], ["y"], name="mine", domain="mine")
+    without = save(tmp_path / "mine.onnx", {"x": (FLOAT, [4, 3, 3])}, [no_rule], {"y": (FLOAT, [4])})
 
     assert counted_flops(create_model("mlp", shape=(3,), hidden=(), classes=2), 5) == 5 * 2 * (2 * 3 + 1)
     assert counted_flops(Network.load(sequence), 5) is None
@@ -297,3 +298,59 @@ def test_operations_that_cannot_be_counted_are_unknown(sequence: str, tmp_path: 
 def test_bytes_of_outputs(sequence: str) -> None:
     assert output_bytes(create_model("mlp", shape=(3,), classes=7, dtype="float64"), 5) == 5 * 7 * 8
     assert output_bytes(Network.load(sequence), 5) == 5 * 1 * 3 * 4
+
+
+# --- any file ---------------------------------------------------------------------------------------------------------
+
+
+def test_positions_and_several_inputs_of_a_file(tmp_path: Path) -> None:
+    nodes = [
+        oh.make_node("Gather", ["table", "ids"], ["rows"], name="embed"),
+        oh.make_node("Cast", ["mask"], ["kept"], to=FLOAT, name="cast"),
+        oh.make_node("Unsqueeze", ["kept", "last"], ["column"], name="unsqueeze"),
+        oh.make_node("Mul", ["rows", "column"], ["y"], name="mul"),
+    ]
+    path = save(
+        tmp_path / "embed.onnx",
+        {"table": (FLOAT, [30, 4]), "ids": (INT, ["n", "length"]), "mask": (INT, ["n", "length"]), "last": (INT, [1])},
+        nodes,
+        {"y": (FLOAT, ["n", "length", 4])},
+    )
+    made = setup(f"model:{path},mode=inference,length=200")
+    ids, mask = made.batches.first()["ids"], made.batches.first()["mask"]
+
+    assert set(np.unique(ids)) == set(range(30))
+    assert set(np.unique(mask)) == {0, 1}
+
+
+def test_inputs_that_are_no_numbers_are_refused_clearly(tmp_path: Path) -> None:
+    node = oh.make_node("Identity", ["x"], ["y"], name="same")
+    kind = (onnx.TensorProto.STRING, ["n"])
+    texts = save(tmp_path / "texts.onnx", {"x": kind}, [node], {"y": kind})
+    row = oh.make_tensor_sequence_value_info("x", FLOAT, None)
+    length = oh.make_node("SequenceLength", ["x"], ["y"], name="length")
+    graph = oh.make_graph([length], "graph", [row], [oh.make_tensor_value_info("y", INT, [])])
+    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 23)], ir_version=10), tmp_path / "list.onnx")
+
+    assert "input 'x' is string[n]; accepted are networks" in refusal(f"model:{texts},mode=inference")
+    assert "input 'x' is sequence of float32" in refusal(f"model:{tmp_path}/list.onnx,mode=inference")
+
+
+def test_outputs_of_any_kind_are_measured(tmp_path: Path) -> None:
+    nodes = [
+        oh.make_node("SequenceConstruct", ["x", "x"], ["s"], name="list"),
+        oh.make_node("ArgMax", ["x"], ["i"], name="best"),
+        oh.make_node("Cast", ["x"], ["t"], to=onnx.TensorProto.STRING, name="texts"),
+    ]
+    outputs = [
+        oh.make_tensor_sequence_value_info("s", FLOAT, None),
+        oh.make_tensor_value_info("i", INT, [1, 3]),
+        oh.make_tensor_value_info("t", onnx.TensorProto.STRING, ["n", 3]),
+    ]
+    graph = oh.make_graph(nodes, "graph", [oh.make_tensor_value_info("x", FLOAT, ["n", 3])], outputs)
+    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 23)], ir_version=10), tmp_path / "kinds.onnx")
+    workload = open_workload(f"model:{tmp_path}/kinds.onnx,mode=inference,batch_size=4")
+    workload.run()
+
+    assert [score.value for score in workload.scores()] == [0.0]
+    assert workload.work.dtype == "float32"

@@ -9,12 +9,10 @@ from typing import Any
 import tensorflow as tf
 
 from deep500.core.errors import OperatorError
-from deep500.frameworks.tensorflow._layout import channels_first_order, channels_last_order, kernel_order
 from deep500.frameworks.tensorflow.lowering import lowerings
 from deep500.frameworks.tensorflow.lowering._parameters import maximum, size, vector
 from deep500.frameworks.tensorflow.lowering._tensors import is_empty, nothing
 from deep500.frameworks.tensorflow.lowering._windows import spread
-from deep500.frameworks.tensorflow.translation import permute
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = ["conv_transpose"]
@@ -50,22 +48,21 @@ def conv_transpose(node: OperatorNode, x: tf.Tensor, w: tf.Tensor, b: tf.Tensor 
         b: Bias, ``[M]``.
 
     Returns:
-        ``[N, M, spatial...]``.
+        ``[N, spatial..., M]``.
 
     Source: ONNX ConvTranspose-22.
     """
     rank, group = x.shape.rank, node.attributes.get("group", 1)
     declared = node.attributes.get("kernel_shape") or [None] * (rank - 2)
-    kernel = [known or number for known, number in zip(w.shape[2:], declared, strict=True)]
-    extents = _extents(node, [size(x, axis) for axis in range(2, rank)], kernel)
+    kernel = [known or number for known, number in zip(w.shape[:-2], declared, strict=True)]
+    extents = _extents(node, [size(x, axis) for axis in range(1, rank - 1)], kernel)
     outputs = [extent.output for extent in extents]
-    channels = w.shape[1] * group
+    channels = w.shape[-2] * group
     if any(isinstance(output, int) and output < 1 for output in outputs):
         raise OperatorError(f"{node.label} has a result of sizes {outputs}; pads leave out more than there is.")
     if is_empty(x) or is_empty(w):
-        return nothing([size(x, 0), channels, *outputs], x, w, *([] if b is None else [b]))
-    image = permute(x, channels_last_order(rank))
-    weight = spread(permute(w, kernel_order(rank)), node.attributes.get("dilations") or [1] * (rank - 2))
+        return nothing([size(x, 0), *outputs, channels], x, w, *([] if b is None else [b]))
+    image, weight = x, spread(w, node.attributes.get("dilations") or [1] * (rank - 2))
     if rank == 3:
         # TensorFlow's one-dimensional convolution is its two-dimensional one over images of height 1.
         image, weight = tf.expand_dims(image, 1), tf.expand_dims(weight, 0)
@@ -77,7 +74,7 @@ def conv_transpose(node: OperatorNode, x: tf.Tensor, w: tf.Tensor, b: tf.Tensor 
     y.set_shape([x.shape[0], *known, channels])
     if b is not None:
         y = tf.nn.bias_add(y, b)
-    return permute(y, channels_first_order(rank))
+    return y
 
 
 def _extents(node: OperatorNode, sizes: Sequence[Any], kernel: Sequence[int]) -> list[_Extent]:

@@ -17,20 +17,20 @@ def lrn(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
 
     Args:
         node: The node.
-        x: ``[N, C, spatial...]``.
+        x: ``[N, spatial..., C]``, or ``[N, C]``.
 
     Source: ONNX LRN-13.
     """
     count = int(node.attributes["size"])
     before, behind = (count - 1) // 2, count // 2
-    if x.shape[1] is not None:
+    if x.shape[-1] is not None:
         # Further away there are no channels.
-        before, behind = min(before, max(x.shape[1] - 1, 0)), min(behind, max(x.shape[1] - 1, 0))
+        before, behind = min(before, max(x.shape[-1] - 1, 0)), min(behind, max(x.shape[-1] - 1, 0))
     wide = tf.cast(x, wide_dtype(x))
-    pairs = [[before, behind] if axis == 1 else [0, 0] for axis in range(x.shape.rank)]
+    pairs = [*[[0, 0]] * (x.shape.rank - 1), [before, behind]]
     squares = tf.pad(tf.math.square(wide), pairs)
-    channels = tf.shape(x)[1]
-    sums = tf.add_n([squares[:, first : first + channels] for first in range(before + behind + 1)])
+    channels = tf.shape(x)[-1]
+    sums = tf.add_n([squares[..., first : first + channels] for first in range(before + behind + 1)])
     alpha, beta = float(node.attributes.get("alpha", 1e-4)), float(node.attributes.get("beta", 0.75))
     y = wide * tf.math.pow(
         float(node.attributes.get("bias", 1.0)) + alpha / count * sums, tf.constant(-beta, wide.dtype)

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from deep500.core.errors import OperatorError
-from deep500.frameworks.tensorflow.lowering._parameters import Size, length, maximum, minimum, sizes, static, vector
+from deep500.frameworks.tensorflow.lowering._parameters import (
+    Size,
+    length,
+    maximum,
+    minimum,
+    size,
+    sizes,
+    static,
+    vector,
+)
 
 __all__ = ["crop_and_pad", "pad_by"]
 
@@ -32,7 +41,9 @@ def pad_by(
     cut = [[minimum(n, 0) for n in numbers] for numbers in (begin, end)]
     put = [[maximum(n, 0) for n in numbers] for numbers in (begin, end)]
     first = [-n for n in cut[0]]
-    count = [maximum(n + a + b, 0) for n, a, b in zip(sizes(x), *cut, strict=True)]
+    count = [
+        None if _is_zero(a) and _is_zero(b) else maximum(n + a + b, 0) for n, a, b in zip(sizes(x), *cut, strict=True)
+    ]
     if mode == "constant":
         return crop_and_pad(x, first, count, put[0], put[1], value)
     if mode not in _SOURCES:
@@ -42,7 +53,7 @@ def pad_by(
         return tf.pad(x, tf.transpose([vector(numbers) for numbers in put]), "REFLECT")
     for axis, (before, behind) in enumerate(zip(*put, strict=True)):
         if not (_is_zero(before) and _is_zero(behind)):
-            own = count[axis]
+            own = size(x, axis)
             places = length(own + before + behind) - tf.cast(before, tf.int64)
             x = tf.gather(x, _SOURCES[mode](places, tf.cast(own, tf.int64)), axis=axis)
     return x
@@ -51,7 +62,7 @@ def pad_by(
 def crop_and_pad(
     x: tf.Tensor,
     first: Sequence[Size],
-    count: Sequence[Size],
+    count: Sequence[Size | None],
     before: Sequence[Size],
     behind: Sequence[Size],
     value: tf.Tensor | None = None,
@@ -61,21 +72,29 @@ def crop_and_pad(
     Args:
         x: The tensor.
         first: First element of the part, an entry an axis.
-        count: Size of the part.
+        count: Size of the part; ``None`` for all that there is.
         before: Number of values that are put before it.
         behind: Number of values that are put behind it.
         value: The value, zero by default.
     """
-    whole = all(_is_zero(f) and c is n for f, c, n in zip(first, count, x.shape.as_list(), strict=True))
+    own = x.shape.as_list()
+    whole = all(_is_zero(f) and (c is None or (isinstance(c, int) and c == n)) for f, c, n in zip(first, count, own))
     if not whole and x.shape.rank:
-        x = tf.slice(x, vector(first), vector(count))
+        x = tf.slice(x, vector(first), vector([-1 if c is None else c for c in count]))
     if all(_is_zero(n) for n in (*before, *behind)):
         return tf.identity(x)
-    pairs = tf.transpose([vector(before), vector(behind)])
-    filling = tf.zeros([], x.dtype) if value is None else tf.reshape(tf.cast(value, x.dtype), [])
-    if value is not None and x.dtype.is_floating and static(value) is None:
+    if all(isinstance(n, int) for n in (*before, *behind)):
+        pairs = tf.constant(list(zip(before, behind, strict=True)), tf.int32)
+    else:
+        pairs = tf.transpose([vector(before), vector(behind)])
+    known = static(value)
+    if value is None or (known is not None and not known.any()):
+        # TensorFlow fuses padding with zeros, where it sees that it is that, with the convolution behind it.
+        return tf.pad(x, pairs)
+    filling = tf.reshape(tf.cast(value, x.dtype), [])
+    if x.dtype.is_floating and known is None:
         # TensorFlow's padding has no gradient by the value.
-        inside = tf.pad(tf.fill(vector(count), True), pairs)
+        inside = tf.pad(tf.fill(tf.shape(x), True), pairs)
         return tf.where(inside, tf.pad(x, pairs), filling)
     return tf.pad(x, pairs, constant_values=filling)
 

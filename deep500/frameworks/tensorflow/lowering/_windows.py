@@ -168,7 +168,8 @@ def pad(x: tf.Tensor, windows: Windows, value: Any = 0) -> tf.Tensor:
     if windows.is_unpadded:
         return x
     pairs = [[0, 0], *([b, e] for b, e in zip(windows.begin, windows.padded_end, strict=True)), [0, 0]]
-    return tf.pad(x, pairs, constant_values=tf.cast(value, x.dtype))
+    # TensorFlow fuses padding with zeros, where it sees that it is that, with the convolution behind it.
+    return tf.pad(x, pairs, constant_values=value if isinstance(value, int) and value == 0 else tf.cast(value, x.dtype))
 
 
 def spread(w: tf.Tensor, dilations: Sequence[int]) -> tf.Tensor:

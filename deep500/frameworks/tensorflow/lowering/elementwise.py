@@ -42,7 +42,7 @@ __all__ = [
 @lowerings.register("Add", since=7)
 def add(node: OperatorNode, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """Return a + b. Source: ONNX Add-14."""
-    return tf.math.add(*(unfused(x) if _is_product(x) and y.shape.rank != 1 else x for x, y in ((a, b), (b, a))))
+    return tf.math.add(*(unfused(x) if _is_fused_wrongly(x, y) else x for x, y in ((a, b), (b, a))))
 
 
 @lowerings.register("Sub", since=7)
@@ -192,9 +192,37 @@ def clip(
     for bound in (lowest, highest):
         if bound is not None and bound.shape.rank:
             raise OperatorError(f"{node.label} was given a bound of shape {bound.shape}; accepted are scalars.")
+    fused = _fused_clip(node, x)
+    if fused is not None:
+        return fused
     if lowest is not None:
         x = tf.math.maximum(x, lowest)
     return x if highest is None else tf.math.minimum(x, highest)
+
+
+#: What TensorFlow fuses with the convolution before it, by the bounds.
+_FUSED_CLIPS = {(0.0, 6.0): tf.nn.relu6, (0.0, None): tf.nn.relu}
+
+
+def _fused_clip(node: OperatorNode, x: tf.Tensor) -> tf.Tensor | None:
+    """Return a clipped tensor by an activation that does the same, ``None`` where there is none."""
+    if not x.dtype.is_floating or any(node.is_given(index) and index not in node.constants for index in (1, 2)):
+        return None
+    lowest, highest = (float(node.constants[i]) if node.is_given(i) else None for i in (1, 2))
+    activation = _FUSED_CLIPS.get((lowest, highest))
+    if activation is None:
+        return None
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def clipped(x: tf.Tensor) -> Any:
+        def backward(gradient: tf.Tensor) -> tf.Tensor:
+            # At the bounds, an activation has the derivative 0; a Clip has 1 there, as in every framework.
+            inside = (x >= 0) if highest is None else (x >= 0) & (x <= highest)
+            return tf.where(inside, gradient, tf.zeros_like(gradient))
+
+        return activation(x), backward
+
+    return clipped(x)
 
 
 @lowerings.register("Identity", since=1)
@@ -203,9 +231,15 @@ def identity(node: OperatorNode, x: Any) -> Any:
     return tf.identity(x) if isinstance(x, tf.Tensor) else x
 
 
-def _is_product(x: tf.Tensor) -> bool:
-    """Return whether a tensor is a matrix product, which TensorFlow would fuse with a matrix as if it were a bias."""
+def _is_fused_wrongly(x: tf.Tensor, y: tf.Tensor) -> bool:
+    """Return whether TensorFlow would rewrite x + y wrongly.
+
+    It fuses a matrix product with a matrix as if that were a bias. And it turns (z + bias) + constant into z +
+    (constant + bias), which it cannot compute when the constant has a single element in the place of the channels.
+    """
     operation = x.op
     while operation.type == "Identity":
         operation = operation.inputs[0].op
-    return bool(operation.type == "MatMul")
+    if operation.type == "BiasAdd":
+        return bool(y.shape.rank and y.shape[-1] == 1)
+    return bool(operation.type == "MatMul" and y.shape.rank != 1)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from deep500.frameworks.tensorflow.lowering import lowerings
 from deep500.frameworks.tensorflow.lowering._local_response import lrn
 from deep500.frameworks.tensorflow.lowering._norms import powers, root, wide_dtype
-from deep500.frameworks.tensorflow.lowering._parameters import size, vector
+from deep500.frameworks.tensorflow.lowering._parameters import product, size, vector
 from deep500.frameworks.tensorflow.lowering._tensors import is_empty
 from deep500.networks.operator_node import OperatorNode
 
@@ -114,25 +114,43 @@ def _fused(
 def instance_normalization(node: OperatorNode, x: tf.Tensor, scale: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
     r"""Normalise each channel of each entry: :math:`(x - \mu) / \sqrt{\sigma^2 + \epsilon} \cdot scale + bias`.
 
+    Args:
+        node: The node.
+        x: ``[N, spatial..., C]``.
+        scale: ``[C]``.
+        bias: ``[C]``.
+
+    Returns:
+        The result, shaped as ``x``.
+
     Source: ONNX InstanceNormalization-22.
     """
     wide = wide_dtype(x)
-    y, _, _ = _standardised(tf.cast(x, wide), range(2, x.shape.rank), _epsilon(node))
-    shape = [-1, *[1] * (x.shape.rank - 2)]
-    return tf.cast(y * tf.reshape(tf.cast(scale, wide), shape) + tf.reshape(tf.cast(bias, wide), shape), x.dtype)
+    y, _, _ = _standardised(tf.cast(x, wide), range(1, x.shape.rank - 1), _epsilon(node))
+    return tf.cast(y * tf.cast(scale, wide) + tf.cast(bias, wide), x.dtype)
 
 
 @lowerings.register("GroupNormalization", since=21)
 def group_normalization(node: OperatorNode, x: tf.Tensor, scale: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """Normalise groups of channels of each entry; scale and bias are those of each channel, ``[C]``.
+    """Normalise groups of channels of each entry; scale and bias are those of each channel.
+
+    Args:
+        node: The node.
+        x: ``[N, spatial..., C]``, or ``[N, C]``.
+        scale: ``[C]``.
+        bias: ``[C]``.
+
+    Returns:
+        The result, shaped as ``x``.
 
     Source: ONNX GroupNormalization-21.
     """
-    groups = tf.reshape(tf.cast(x, _stage_dtype(node, x)), vector([size(x, 0), node.attributes["num_groups"], -1]))
-    y, _, _ = _standardised(groups, [2], _epsilon(node))
-    y = tf.ensure_shape(tf.reshape(tf.cast(y, x.dtype), tf.shape(x)), x.shape)
-    shape = [-1, *[1] * (x.shape.rank - 2)]
-    return y * tf.reshape(scale, shape) + tf.reshape(bias, shape)
+    count, channels = node.attributes["num_groups"], size(x, x.shape.rank - 1)
+    # The number of pixels is written down, since an empty image has no -1.
+    pixels = product([size(x, axis) for axis in range(1, x.shape.rank - 1)])
+    groups = tf.reshape(tf.cast(x, _stage_dtype(node, x)), vector([size(x, 0), pixels, count, channels // count]))
+    y, _, _ = _standardised(groups, [1, 3], _epsilon(node))
+    return tf.ensure_shape(tf.reshape(tf.cast(y, x.dtype), tf.shape(x)), x.shape) * scale + bias
 
 
 @lowerings.register("LayerNormalization", since=17)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from deep500.frameworks.tensorflow._layout import channels_first_order, channels_last_order
 from deep500.frameworks.tensorflow.lowering import lowerings
 from deep500.frameworks.tensorflow.lowering._max_indices import max_pool_indices, max_unpool
 from deep500.frameworks.tensorflow.lowering._max_roi_pool import max_roi_pool
@@ -107,25 +106,24 @@ def _averages(x: tf.Tensor, windows: Windows) -> tf.Tensor:
 
 @lowerings.register("LpPool", since=2)
 def lp_pool(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
-    r"""Return the norm of each window, :math:`(\sum |x|^p)^{1 / p}`, ``[N, C, spatial...]``.
+    r"""Return the norm of each window, :math:`(\sum |x|^p)^{1 / p}`, ``[N, spatial..., C]``.
 
     Source: ONNX LpPool-22.
     """
-    rank, p = x.shape.rank, node.attributes.get("p", 2)
-    image = permute(x, channels_last_order(rank))
-    windows = read_windows(node, image, node.attributes["kernel_shape"])
-    image = fitting(node, image, windows)
-    if is_empty(image):
-        return nothing([x.shape[0], x.shape[1], *windows.outputs], x)
-    sums = _averages(powers(image, p), windows) * math.prod(windows.kernel)
-    return tf.cast(permute(root(sums, p), channels_first_order(rank)), x.dtype)
+    p = node.attributes.get("p", 2)
+    windows = read_windows(node, x, node.attributes["kernel_shape"])
+    x = fitting(node, x, windows)
+    if is_empty(x):
+        return nothing([x.shape[0], *windows.outputs, x.shape[-1]], x)
+    sums = _averages(powers(x, p), windows) * math.prod(windows.kernel)
+    return tf.cast(root(sums, p), x.dtype)
 
 
 @lowerings.register("GlobalLpPool", since=2)
 def global_lp_pool(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
-    """Return the norm of each channel, ``[N, C, 1...]``. Source: ONNX GlobalLpPool-22."""
+    """Return the norm of each channel, ``[N, 1..., C]``. Source: ONNX GlobalLpPool-22."""
     p = node.attributes.get("p", 2)
-    sums = tf.reduce_sum(powers(x, p), list(range(2, x.shape.rank)), keepdims=True)
+    sums = tf.reduce_sum(powers(x, p), _spatial_axes(x), keepdims=True)
     return tf.cast(root(sums, p), x.dtype)
 
 

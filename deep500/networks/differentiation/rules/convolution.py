@@ -6,6 +6,7 @@ from deep500.networks.differentiation.builder import Value
 from deep500.networks.differentiation.reverse_pass import ReversedNode
 from deep500.networks.differentiation.rule_table import reverse_rule
 from deep500.networks.differentiation.rules._windows import Windows, fitted, spatial_sizes
+from deep500.networks.differentiation.rules.control_flow import graph_of
 
 __all__: list[str] = []
 
@@ -40,6 +41,22 @@ def _padded(x: Value, windows: Windows) -> Value:
 
 
 def _by_weight(x: Value, g: Value, w: Value, windows: Windows, pads: list[int], group: int) -> Value:
+    """Return the gradient by the weight; of an empty batch, which no runtime takes for channels, zeros."""
+    write, shape = x.builder, x.shape
+    if shape is not None and isinstance(shape[0], int) and shape[0] > 0:
+        return _correlated(x, g, w, windows, pads, group)
+    some, none = write.child(), write.child()
+    inside, by_inside, weight = (some.value(value.name) for value in (x, g, w))
+    made = _correlated(inside, by_inside, weight, windows, pads, group)
+    graphs = {
+        "then_branch": graph_of(some, "some", [], [made]),
+        "else_branch": graph_of(none, "none", [], [none.zeros_like(none.value(w.name))]),
+    }
+    has_entries = write.op("Squeeze", write.size(x, 0), write.ints(0)) > 0
+    return write.same_type(write.op("If", has_entries, **graphs), w)
+
+
+def _correlated(x: Value, g: Value, w: Value, windows: Windows, pads: list[int], group: int) -> Value:
     """Correlate x with g: the batch is summed over, the channels of x are the batch, those of g the outputs.
 
     What the strides of the windows are, the dilations are here, and the other way round. Windows that the strides leave

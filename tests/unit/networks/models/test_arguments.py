@@ -37,7 +37,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "dcgan_discriminator": {"shape": (1, 8, 8), "width": 1},
     "dlrm": {"tables": (2,), "features": 2, "bottom": (), "top": ()},
 }
-ODD = [None, 0, -1, True, 1.5, float("nan"), "", "ab", (), [0], {}, object(), 10**30]
+ODD = [None, 0, -1, True, 1.5, float("nan"), "", "ab", (), [0], {}, object()]
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -90,7 +90,7 @@ def test_flags() -> None:
     assert check_flag("f", True) is True
     assert check_flag("f", False) is False
     for wrong in (0, 1, None, "yes"):
-        with pytest.raises(InvalidInputError, match="f was given as .* accepted are True and False"):
+        with pytest.raises(InvalidInputError, match=r"f was given as .* accepted are True and False"):
             check_flag("f", wrong)
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ def test_sizes_are_those_of_the_published_configuration() -> None:
     network = create_model("dlrm", classes=1, tables=CRITEO)
     # 13-512-256-64-16 below, 367-512-256-1 above; 367 are 16 and the pairs of 27.
     layers = [13, 512, 256, 64, 16], [16 + 27 * 26 // 2, 512, 256, 1]
-    dense = sum(a * b + b for sizes in layers for a, b in zip(sizes, sizes[1:]))
+    dense = sum(a * b + b for sizes in layers for a, b in pairwise(sizes))
 
     assert layers[1][0] == 367
     assert network.parameter_count == 16 * sum(CRITEO) + dense

@@ -48,8 +48,22 @@ def test_a_shorter_text_has_the_scores_of_its_beginning() -> None:
     np.testing.assert_allclose(evaluate(network, input=tokens[:, :3])["output"], whole[:, :, :3], rtol=1e-12)
 
 
+@pytest.mark.parametrize("shared_heads", [None, 1])
+def test_rotation_is_the_same_in_the_dtype_that_onnx_rotates_not(shared_heads: int | None) -> None:
+    tokens = np.array([[1, 2, 3, 4, 5]])
+    wide, narrow = (create_model("gpt", dtype=d, shared_heads=shared_heads, **SMALL) for d in ("float64", "float32"))
+    operators = [{node.op_type for node in network.model.graph} for network in (wide, narrow)]
+    for name in wide.parameters:  # large enough for the positions to count
+        wide.feed_tensor(name, 8 * wide.fetch_tensors([name])[0])
+        narrow.feed_tensor(name, wide.fetch_tensors([name])[0].astype(np.float32))
+
+    assert ["RotaryEmbedding" in found for found in operators] == [False, True]
+    expected = evaluate(wide, input=tokens)["output"]
+    assert np.abs(evaluate(narrow, input=tokens)["output"] - expected).max() < 1e-4 * np.abs(expected).max()
+
+
 def test_first_weights() -> None:
-    network = create_model("gpt", layers=2)
+    network = create_model("gpt", layers=2, classes=1000)
     names = ["embedding.weight", "layers.0.query.weight", "layers.1.attended.weight", "layers.1.down.weight"]
     deviations = [weight.std() for weight in network.fetch_tensors(names)]
 

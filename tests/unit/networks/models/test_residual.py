@@ -21,5 +21,5 @@ def test_blocks_and_features(depth: int, blocks: int, features: int) -> None:
 
 @pytest.mark.parametrize("depth", [0, 17, 18.0, True, None, "18", [18]])
 def test_other_depths_are_refused(depth: Any) -> None:
-    with pytest.raises(InvalidInputError, match="depth was given as .* accepted are 18, 34, 50, 101, 152"):
+    with pytest.raises(InvalidInputError, match=r"depth was given as .* accepted are 18, 34, 50, 101, 152"):
         ResidualFeatures(3, depth, 4)

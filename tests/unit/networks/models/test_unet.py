@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from tests.unit.networks.support import evaluate
 def by_hand(channels: int, classes: int, depth: int, width: int) -> int:
     """Weights and biases of the 3x3 convolutions, the 2x2 ones upwards and the last 1x1 one."""
     maps = [channels, *(width << level for level in range(depth + 1))]
-    down = sum(9 * b * (a + b) + 2 * b for a, b in zip(maps, maps[1:]))
+    down = sum(9 * b * (a + b) + 2 * b for a, b in pairwise(maps))
     up = sum(4 * 2 * n * n + n + 9 * n * (2 * n + n) + 2 * n for n in maps[1:-1])
     return down + up + width * classes + classes
 

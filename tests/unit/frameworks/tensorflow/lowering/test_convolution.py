@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from deep500.frameworks.tensorflow import from_model
@@ -113,3 +113,20 @@ def test_float32_equals_float64(case: str) -> None:
     for wide, narrow in zip(*results, strict=True):
         assert narrow.dtype == np.float32
         np.testing.assert_allclose(narrow, wide, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1, 1, 1), (2, 1, 1, 1), (1, 1, 6, 1), (1, 4, 1, 1), ()])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_constant_added_to_a_convolution_with_a_bias(shape: tuple[int, ...], is_first: bool) -> None:
+    """TensorFlow adds the bias to the constant instead, and cannot when that has one element for all channels."""
+    constant = helper.make_tensor("c", TensorProto.FLOAT, shape, random(*shape, dtype="float32").ravel())
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["y"]),
+        helper.make_node("Constant", [], ["c"], value=constant),
+        helper.make_node("Add", ["c", "y"] if is_first else ["y", "c"], ["z"]),
+    ]
+    stored = {"w": random(4, 3, 1, 1, dtype="float32"), "b": random(4, dtype="float32")}
+    x = random(2, 3, 6, 6, dtype="float32")
+    model = model_of(nodes, {"x": (x.dtype, x.shape)}, ["z"], stored)
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_allclose(from_model(model).inference({"x": x})["z"], expected, rtol=1e-5, atol=1e-5)

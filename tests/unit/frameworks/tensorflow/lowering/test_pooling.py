@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 
-from deep500.core.errors import UnsupportedOperatorError
 from deep500.frameworks.tensorflow import from_model
 from tests.unit.frameworks.tensorflow.support import check_forward, check_gradients, random, single
 
@@ -105,7 +104,10 @@ def test_global_pools(op_type: str, shape: tuple[int, ...]) -> None:
     check_gradients(op_type, [random(*shape)])
 
 
-def test_indices_are_refused() -> None:
-    model, given = single("MaxPool", [random(1, 1, 4, 4)], outputs=2, kernel_shape=[2, 2])
-    with pytest.raises(UnsupportedOperatorError, match="Indices"):
-        from_model(model).inference(given)
+def test_indices() -> None:
+    """The second output says where each maximum is in the whole image, as ONNX counts."""
+    x = random(2, 3, 4, 6)
+    model, given = single("MaxPool", [x], outputs=2, kernel_shape=[2, 2], strides=[2, 2])
+    maxima, indices = (y.numpy() for y in from_model(model).inference(given).values())
+    np.testing.assert_array_equal(x.reshape(-1)[indices], maxima)
+    np.testing.assert_array_equal(maxima, x.reshape(2, 3, 2, 2, 3, 2).max((3, 5)))
