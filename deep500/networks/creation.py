@@ -80,17 +80,25 @@ def create_model(
         raise InvalidInputError(f"A network cannot be of dtype {dtype!r}; accepted are floating dtypes.")
     _check_arguments(name, module_function, arguments)
     module = _made(name, module_function, classes, sample_shape, arguments)
+    batch = "batch" if batch_size is None else batch_size
+    return _network(name, module, batch, _inputs(name, module, sample_shape), element, seed)
 
+
+def _network(
+    name: str,
+    module: nn.Module,
+    batch: int | str,
+    listed: Sequence[ModelInput],
+    element: np.dtype[Any],
+    seed: int,
+) -> Network:
+    """Return the network of a module."""
     graph = ir.Graph([], [], nodes=[], opset_imports={"": OPSET_VERSION}, name=name)
     builder = GraphBuilder(graph)
     for child in module.modules():
         for parameter in child.parameters(recurse=False):
             parameter.type = ir.TensorType(ir.DataType.from_numpy(element))
-    batch = "batch" if batch_size is None else batch_size
-    inputs = [
-        builder.input(given.name, _data_type(given.dtype, element), [batch, *given.shape])
-        for given in _inputs(name, module, sample_shape)
-    ]
+    inputs = [builder.input(given.name, _data_type(given.dtype, element), [batch, *given.shape]) for given in listed]
     builder.add_output(module(builder.op, *inputs), "output")
     for parameter_name, value in graph.initializers.items():
         if isinstance(value, InitializedParameter):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,8 +93,8 @@ class Recipe:
 def _imported(module: str) -> Any:
     """Import a module; torchvision also where its compiled operators do not load, which no model here needs."""
     try:
-        if module.partition(".")[0] in ("torchvision", "timm", "segmentation_models_pytorch"):
-            _load_torchvision()
+        if module.partition(".")[0] not in ("torch", "keras", "tf2onnx") and importlib.util.find_spec("torchvision"):
+            _load_torchvision()  # most of the others import it where they find it
         return importlib.import_module(module)
     except Exception as error:
         # A package beside which another version of its dependencies is installed fails with any exception.
@@ -324,6 +325,7 @@ def light_model(name: str, head: int = 0) -> Callable[[], Model]:
         proto = onnx.load(folder / f"light_{name}.onnx")
         rng = np.random.default_rng(0)
         _draw_weights(proto.graph, rng)
+        proto.ir_version = max(proto.ir_version, 4)  # the first in which initializers need not be inputs as well
         for _ in range(head):
             node = proto.graph.node.pop()
             proto.graph.output[0].name = node.input[0]

@@ -79,7 +79,7 @@ _KERAS = [
     ),
     Recipe(
         "keras-densenet",
-        keras_model("DenseNet121", 64, batch=8, generic="DenseNet", blocks=[1, 1, 1, 1], train=True),
+        keras_model("DenseNet121", 64, batch=2, generic="DenseNet", blocks=[1, 1, 1, 1]),
         ("keras", "tf2onnx"),
     ),
     Recipe(

@@ -117,7 +117,9 @@ def _converted(model: Any, function: Any, inputs: list[Any], weights: list[Any])
     try:
         with _exporting(model):
             traced = tf.function(function, input_signature=signature, autograph=False)
-            proto, _ = tf2onnx.convert.from_function(traced, input_signature=signature, opset=_OPSET)
+            proto, _ = tf2onnx.convert.from_function(
+                traced, input_signature=signature, opset=_OPSET, custom_op_handlers={"Erfc": (_convert_erfc, [])}
+            )
     except Exception as error:
         # Keras, TensorFlow and tf2onnx report what they cannot convert by exceptions of unrelated types.
         raise InvalidNetworkError(
@@ -125,6 +127,18 @@ def _converted(model: Any, function: Any, inputs: list[Any], weights: list[Any])
         ) from error
     converted: onnx.ModelProto = proto
     return converted
+
+
+def _convert_erfc(context: Any, node: Any, name: str, arguments: Any) -> None:
+    """Convert the complement of the error function, 1 - erf(x), which gelu uses and neither tf2onnx nor ONNX has."""
+    dtype = node.output_dtypes[0]
+    one = context.make_const(f"{name}_one", np.ones((), onnx.helper.tensor_dtype_to_np_dtype(dtype)))
+    shape, output = node.output_shapes[0], node.output[0]
+    context.remove_node(name)
+    erf = context.make_node("Erf", node.input, name=f"{name}_erf", dtypes=[dtype], shapes=[shape])
+    context.make_node(
+        "Sub", [one.output[0], erf.output[0]], name=name, outputs=[output], dtypes=[dtype], shapes=[shape]
+    )
 
 
 @contextlib.contextmanager

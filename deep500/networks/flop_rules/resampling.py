@@ -17,7 +17,7 @@ _TAPS = {"nearest": 0, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}
 @flop_rules.register("Resize", since=10)
 @flop_rules.register("Upsample", since=7)
 def resize(node: OperatorNode) -> int:
-    """A multiply-add for every neighbour: ``2^d`` or ``4^d`` where ``d`` axes change their size; nothing for nearest."""
+    """A multiply-add a neighbour: ``2^d`` or ``4^d`` where ``d`` axes change their size; nothing for nearest."""
     taps = _TAPS.get(str(node.attributes.get("mode", "nearest")), 0)
     if not taps:
         return 0

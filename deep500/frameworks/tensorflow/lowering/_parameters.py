@@ -14,6 +14,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from deep500.frameworks.tensorflow._known import needed_value
+from deep500.frameworks.tensorflow.lowering._traced_entries import traced_entries
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = [
@@ -74,11 +75,12 @@ def entries(node: OperatorNode, x: tf.Tensor, what: str) -> list[Size]:
     if value is not None:
         return [int(entry) for entry in value.ravel()]
     flat = tf.cast(tf.reshape(x, [count]), tf.int64)
-    known: list[int | None] = [None] * (count or 0)
-    if x.shape.rank == 1:
+    known: list[int | None] = traced_entries(x) or [None] * (count or 0)
+    if x.shape.rank == 1 and None in known:
         with contextlib.suppress(ValueError):  # an entry cannot be a size
             # TensorFlow infers what it can of a shape, piece by piece.
-            known = tf.broadcast_to(tf.constant(False), x).shape.as_list()
+            inferred = tf.broadcast_to(tf.constant(False), x).shape.as_list()
+            known = [b if a is None else a for a, b in zip(known, inferred, strict=True)]
     return [entry if number is None else number for entry, number in zip(tf.unstack(flat, count), known, strict=True)]
 
 

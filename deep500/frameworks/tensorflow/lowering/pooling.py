@@ -18,7 +18,6 @@ from deep500.frameworks.tensorflow.lowering._max_roi_pool import max_roi_pool
 from deep500.frameworks.tensorflow.lowering._norms import powers, root
 from deep500.frameworks.tensorflow.lowering._tensors import is_empty, nothing
 from deep500.frameworks.tensorflow.lowering._windows import Windows, fitting, pad, read_windows
-from deep500.frameworks.tensorflow.translation import permute
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = [
