@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 import numpy as np
@@ -362,32 +362,6 @@ class GraphBuilder:
     def _is_settled(long: Sequence[int | str | None], short: Sequence[int | str | None]) -> bool:
         """Whether sizes tell along which axes there was broadcasting; two different symbols do not."""
         return all(b == 1 or (a == b and a is not None) or (isinstance(b, int) and b != 1) for a, b in zip(long, short))
-
-    def map_sequence(self, sequence: Value, element_type: int, make: Callable[[GraphBuilder, Value], Value]) -> Value:
-        """Return the sequence of what is made of every number of an entry, by a loop.
-
-        Args:
-            sequence: The sequence that says how many there are.
-            element_type: That of the tensors that are made.
-            make: Gets the builder of the loop's body and the number; returns a tensor.
-        """
-        inner = self.child()
-        names = [inner.fresh(base) for base in ("number", "goes_on", "entries")]
-        self.types[names[0]] = onnx.helper.make_tensor_type_proto(_INT64, [])
-        longer = inner.op("SequenceInsert", inner.value(names[2]), make(inner, inner.value(names[0])))
-        goes_on = inner.op("Identity", inner.value(names[1]))
-        tensor = onnx.helper.make_tensor_type_proto(element_type, None)
-        entries = onnx.helper.make_sequence_type_proto(tensor)
-        flag = onnx.helper.make_tensor_type_proto(_BOOL, [])
-        kinds = {names[0]: self.types[names[0]], names[1]: flag, goes_on.name: flag}
-        infos = [
-            onnx.helper.make_value_info(name, kinds.get(name, entries)) for name in (*names, goes_on.name, longer.name)
-        ]
-        body = onnx.helper.make_graph(inner.nodes, "entries", infos[:3], infos[3:])
-        start = self.op("SequenceEmpty", dtype=element_type)
-        made = self.op("Loop", self.op("SequenceLength", sequence), self.constant(True), start, body=body)
-        self.types[made.name] = entries
-        return made
 
     def _of_shape(self, made: Value, value: Value, like: Value) -> Value:
         kind, sizes = value.element_type or made.element_type, like.shape

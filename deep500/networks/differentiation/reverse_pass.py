@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from deep500.core.errors import UnsupportedOperatorError
 from deep500.networks.differentiation.builder import GraphBuilder, Value
 from deep500.networks.differentiation.rule_table import find_rule
+from deep500.networks.differentiation.sequences import map_sequence
 
 __all__ = ["ReversedNode", "captured_names", "gradients_by", "held_graphs", "is_differentiable", "replay"]
 
@@ -167,7 +168,7 @@ def _added(builder: GraphBuilder, first: Value, other: Value) -> Value:
     if kind is None or not kind.HasField("sequence_type"):
         return first + other
     element = kind.sequence_type.elem_type.tensor_type.elem_type
-    return builder.map_sequence(
+    return map_sequence(
         first,
         element,
         lambda inner, i: inner.op("Add", *(inner.op("SequenceAt", inner.value(v.name), i) for v in (first, other))),

@@ -201,14 +201,14 @@ def clip(
 
 
 #: What TensorFlow fuses with the convolution before it, by the bounds.
-_FUSED_CLIPS = {(0.0, 6.0): tf.nn.relu6, (0.0, None): tf.nn.relu}
+_FUSED_CLIPS: dict[tuple[float | None, float | None], Any] = {(0.0, 6.0): tf.nn.relu6, (0.0, None): tf.nn.relu}
 
 
 def _fused_clip(node: OperatorNode, x: tf.Tensor) -> tf.Tensor | None:
     """Return a clipped tensor by an activation that does the same, ``None`` where there is none."""
     if not x.dtype.is_floating or any(node.is_given(index) and index not in node.constants for index in (1, 2)):
         return None
-    lowest, highest = (float(node.constants[i]) if node.is_given(i) else None for i in (1, 2))
+    lowest, highest = (float(node.constants[index]) if node.is_given(index) else None for index in (1, 2))
     activation = _FUSED_CLIPS.get((lowest, highest))
     if activation is None:
         return None

@@ -7,6 +7,7 @@ import onnx
 from deep500.networks.differentiation.builder import GraphBuilder, Value
 from deep500.networks.differentiation.reverse_pass import ReversedNode
 from deep500.networks.differentiation.rule_table import reverse_rule
+from deep500.networks.differentiation.sequences import map_sequence
 
 __all__: list[str] = []
 
@@ -27,7 +28,7 @@ def _mapped(write: GraphBuilder, sequence: Value, kind: int, axis: int | None) -
         x = inner.op("SequenceAt", inner.value(sequence.name), number)
         return inner.zeros_like(x) if axis is None else inner.op("Gather", inner.op("Shape", x), inner.ints(axis))
 
-    return write.map_sequence(sequence, onnx.TensorProto.INT64 if axis is not None else kind, made)
+    return map_sequence(sequence, onnx.TensorProto.INT64 if axis is not None else kind, made)
 
 
 @reverse_rule("SequenceConstruct")
