@@ -40,6 +40,9 @@ from deep500.networks import Network
 MODELS = ("resnet18", "mobilenet_v2", "gpt_block")
 BATCHES = (1, 16)
 
+#: Names the folder in which the launches of one run share what was exported.
+_FOLDER = "DEEP500_BENCHMARK_EXPORTS"
+
 Run = Callable[[], Any]
 
 #: Each comparison: the framework whose form of the network is exported, who is compared with whom, and the limit.
@@ -121,6 +124,22 @@ def _original_compiled(framework: str, original: Any, x: np.ndarray) -> Run:
 
 
 def _exported(framework: str, original: Any, x: np.ndarray) -> Network:
+    """Return the original as a network, read from the file of the launch before where there is one."""
+    name = f"{framework}-{getattr(original, 'name', type(original).__name__)}-{sum(1 for _ in _weights(original))}.onnx"
+    path = Path(os.environ[_FOLDER]) / name if _FOLDER in os.environ else None
+    if path is not None and path.exists():
+        return Network.load(path)
+    network = _export(framework, original, x)
+    if path is not None:
+        network.save(path)
+    return network
+
+
+def _weights(original: Any) -> Any:
+    return original.weights if hasattr(original, "weights") else original.parameters()
+
+
+def _export(framework: str, original: Any, x: np.ndarray) -> Network:
     if framework == "pytorch":
         import torch
 
@@ -205,12 +224,14 @@ def main() -> int:
     print("| comparison | model | batch | Deep500, ms | other, ms | ratio | interval | target |")
     print("|---|---|---|---|---|---|---|---|")
     plan = SamplingPlan(minimum_samples=20, time_limit_s=arguments.time_limit)
-    met = [
-        report(name, model, batch, arguments.launches, plan)
-        for name in arguments.comparison
-        for model in arguments.model
-        for batch in arguments.batch
-    ]
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[_FOLDER] = folder
+        met = [
+            report(name, model, batch, arguments.launches, plan)
+            for name in arguments.comparison
+            for model in arguments.model
+            for batch in arguments.batch
+        ]
     return int(not all(met))
 
 

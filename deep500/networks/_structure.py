@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from deep500.core.errors import InvalidNetworkError
 
-__all__ = ["PACKED", "all_tensors", "check_structure", "expected_size"]
+__all__ = ["PACKED", "all_tensors", "check_structure", "expected_size", "has_long_vectors"]
 
 #: How deep graphs may be nested in graphs; the tools that read them call themselves once for each.
 _DEEPEST = 32
@@ -30,6 +30,13 @@ PACKED: dict[int, int] = {
     _PROTO.INT2: 2,
     _PROTO.UINT2: 2,
 }
+
+#: Largest number of an axis, counted from either end.
+_LARGEST_AXIS = 64
+
+#: Longest vectors of which shape inference may follow the elements, as it does in case they are shapes: it makes a
+#: symbol for each.
+_LONGEST_VECTOR = 2**20
 
 #: Largest size of a dimension: what is larger overflows where sizes are multiplied.
 _LARGEST_DIM = 2**48
@@ -81,6 +88,12 @@ def all_tensors(proto: onnx.ModelProto) -> Iterator[tuple[onnx.TensorProto, str]
             for sparse in (*pairs, *attribute.sparse_tensors):
                 yield sparse.values, place
                 yield sparse.indices, place
+
+
+def has_long_vectors(graph: onnx.GraphProto) -> bool:
+    """Whether a graph declares a vector of so many elements that shape inference must not follow each."""
+    shapes = [value.type.tensor_type.shape.dim for value in (*graph.input, *graph.value_info, *graph.output)]
+    return any(len(dims) == 1 and dims[0].dim_value > _LONGEST_VECTOR for dims in shapes)
 
 
 def _label(node: onnx.NodeProto) -> str:
@@ -272,6 +285,9 @@ def _check_numbers(node: onnx.NodeProto) -> None:
     for attribute in node.attribute:
         if attribute.name in _MAY_BE_NAN:
             continue
+        if attribute.name in ("axis", "axes") and any(abs(i) > _LARGEST_AXIS for i in (attribute.i, *attribute.ints)):
+            # Shape inference reads beyond the shape at some of them, which ends the process.
+            raise InvalidNetworkError(f"attribute {attribute.name!r} of node {_label(node)} is no axis.")
         values = [attribute.f, *attribute.floats]
         if any(math.isnan(value) for value in values):
             raise InvalidNetworkError(f"attribute {attribute.name!r} of node {_label(node)} is not a number (NaN).")

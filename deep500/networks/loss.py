@@ -6,15 +6,16 @@ import abc
 import re
 
 import onnx_ir as ir
+import onnx_ir.passes.common as passes
 from onnxscript import GraphBuilder, OpBuilder
 
-from deep500.core.errors import InvalidInputError, near_miss
+from deep500.core.errors import InvalidInputError, InvalidNetworkError, near_miss
 from deep500.core.registry import Registry
 from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.networks.operator_node import describe_value
-from deep500.networks.tensor_roles import ROLE_KEY
+from deep500.networks.tensor_roles import ROLE_KEY, TensorRole, initializer_role, is_loss
 
-__all__ = ["LOSSES", "Loss", "append_loss"]
+__all__ = ["LOSSES", "Loss", "append_loss", "remove_losses"]
 
 #: The losses, one file each in ``deep500/networks/losses``.
 LOSSES = Registry("loss", "deep500.networks.losses")
@@ -93,8 +94,30 @@ def append_loss(model: ir.Model, loss: str | Loss, *, prediction: str | None, la
     builder.add_output(value, name)
 
 
+def remove_losses(model: ir.Model) -> ir.Model:
+    """Return a copy of a model without its losses, and without the inputs that only they read.
+
+    Args:
+        model: The model; it stays as it is.
+
+    Raises:
+        InvalidNetworkError: A loss has parameters.
+    """
+    rest = model.clone()
+    graph = rest.graph
+    kept = [value for value in graph.outputs if not is_loss(value)]
+    graph.outputs[:] = kept
+    passes.RemoveUnusedNodesPass()(rest)
+    used = {value for node in graph.all_nodes() for value in node.inputs} | set(kept)
+    graph.inputs[:] = [value for value in graph.inputs if value in used or value.name in graph.initializers]
+    for name, value in model.graph.initializers.items():
+        if name not in graph.initializers and initializer_role(value) is not TensorRole.CONSTANT:
+            raise InvalidNetworkError(f"Parameter {name!r} is part of a loss of network {graph.name or 'network'!r}.")
+    return rest
+
+
 def _find_prediction(graph: ir.Graph, prediction: str | None) -> ir.Value:
-    outputs = {v.name or "": v for v in graph.outputs if v.metadata_props.get(ROLE_KEY) != "loss"}
+    outputs = {v.name or "": v for v in graph.outputs if not is_loss(v)}
     if prediction is None and len(outputs) == 1:
         return next(iter(outputs.values()))
     if prediction is None or prediction not in outputs:

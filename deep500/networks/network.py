@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import IO, TYPE_CHECKING, Any
 
 import onnx_ir as ir
-import onnx_ir.passes.common as passes
 from numpy.typing import NDArray
 
-from deep500.core.errors import InvalidInputError, InvalidNetworkError, UnknownNameError, near_miss
+from deep500.core.errors import InvalidInputError, UnknownNameError, near_miss
 from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.networks._descriptions import described_tensors, described_values, hash_tensors, stored_tensors
 from deep500.networks._tensor_values import stored_tensor
-from deep500.networks.operator_node import describe_type, describe_value
 from deep500.networks.program import Program, build_program
-from deep500.networks.tensor_roles import TensorRole, initializer_role, is_loss
+from deep500.networks.tensor_roles import TensorRole, is_loss
 from deep500.networks.tensor_store import InitializerStore, TensorStore
 from deep500.networks.training_form import Mode
 
@@ -76,11 +74,10 @@ class Network:
     ) -> Network:
         """Return what a ``torch.nn.Module`` computes, exported by ``torch.export``.
 
-        Parameters keep their names, and are trained unless they have ``requires_grad=False``. Running statistics of
-        BatchNormalization are states, other buffers constants. The module is left as it was.
+        Parameters keep their names; they are trained unless they have ``requires_grad=False``.
 
         Args:
-            module: The module.
+            module: The module; it is left as it was.
             example: A tensor or array, a tuple of them for several arguments, or a dictionary of them by argument.
             dynamic_batch: Whether the size of the first dimension may differ from the example's.
             names: New names of inputs (by default those of the arguments of ``forward``) and outputs (``output``, or
@@ -98,14 +95,12 @@ class Network:
     def from_keras(cls, model: Any, example: Any = None, *, names: Mapping[str, str] | None = None) -> Network:
         """Return what a ``keras.Model`` computes, converted by tf2onnx.
 
-        Weights keep their names (``weight.path``) and are trained unless Keras does not. Running statistics of
-        BatchNormalization are states.
+        Weights keep their names (``weight.path``); they are trained unless Keras does not.
 
         Args:
             model: The model.
             example: Inputs of a model that does not declare them: a tensor or array, or a list of them.
-            names: New names of inputs (by default those that Keras gave them) and outputs (``output``, or ``output_0``
-                and so on).
+            names: New names of inputs (by default Keras' own) and outputs (``output``, or ``output_0`` and so on).
 
         Raises:
             InvalidNetworkError: The model cannot be converted.
@@ -172,18 +167,14 @@ class Network:
         return self.with_model(self.model.clone())
 
     def without_losses(self) -> Network:
-        """Return a copy without the losses, and without the inputs that only they read."""
-        model = self.model.clone()
-        graph = model.graph
-        kept = [value for value in graph.outputs if not is_loss(value)]
-        graph.outputs[:] = kept
-        passes.RemoveUnusedNodesPass()(model)
-        used = {value for node in graph.all_nodes() for value in node.inputs} | set(kept)
-        graph.inputs[:] = [value for value in graph.inputs if value in used or value.name in graph.initializers]
-        for name, value in self.model.graph.initializers.items():
-            if name not in graph.initializers and initializer_role(value) is not TensorRole.CONSTANT:
-                raise InvalidNetworkError(f"Parameter {name!r} is part of a loss of network {self.name!r}.")
-        return self.with_model(model)
+        """Return a copy without the losses, and without the inputs that only they read.
+
+        Raises:
+            InvalidNetworkError: A loss has parameters.
+        """
+        from deep500.networks.loss import remove_losses
+
+        return self.with_model(remove_losses(self.model))
 
     def with_model(self, model: ir.Model) -> Network:
         """Return a network over another model, with this one's tensors, as far as the model has them, and mode."""
@@ -209,32 +200,34 @@ class Network:
     @property
     def inputs(self) -> dict[str, Any]:
         """Dtype and shape of every input, labels included, by name; see :mod:`deep500.core.value_descriptor`."""
-        return self._typed(v for v in self.model.graph.inputs if v.name not in self.model.graph.initializers)
+        graph = self.model.graph
+        return described_values(graph, (v for v in graph.inputs if v.name not in graph.initializers), known=True)
 
     @property
     def outputs(self) -> dict[str, Any]:
         """Dtype and shape of every output that is not a loss, by name; ``None`` where even the dtype is not known."""
-        return self._typed((v for v in self.model.graph.outputs if not is_loss(v)), known=False)
+        graph = self.model.graph
+        return described_values(graph, (v for v in graph.outputs if not is_loss(v)), known=False)
 
     @property
     def losses(self) -> dict[str, TensorDescriptor]:
         """Dtype and shape of every loss, by name."""
-        return self._described(v for v in self.model.graph.outputs if is_loss(v))
+        return described_tensors(self.model.graph, (v for v in self.model.graph.outputs if is_loss(v)))
 
     @property
     def parameters(self) -> dict[str, TensorDescriptor]:
         """Dtype and shape of every tensor that is trained, by name."""
-        return self._initializers(TensorRole.PARAMETER)
+        return stored_tensors(self.model.graph, TensorRole.PARAMETER)
 
     @property
     def states(self) -> dict[str, TensorDescriptor]:
         """Dtype and shape of every tensor that training-mode operators update, by name."""
-        return self._initializers(TensorRole.STATE)
+        return stored_tensors(self.model.graph, TensorRole.STATE)
 
     @property
     def constants(self) -> dict[str, TensorDescriptor]:
         """Dtype and shape of every tensor that never changes, by name."""
-        return self._initializers(TensorRole.CONSTANT)
+        return stored_tensors(self.model.graph, TensorRole.CONSTANT)
 
     @property
     def mode(self) -> str:
@@ -352,12 +345,7 @@ class Network:
 
         Equal hashes mean equal bits, whichever framework holds them.
         """
-        digest = hashlib.sha256()
-        for name in sorted(self.model.graph.initializers):
-            value = self._store.fetch(name)
-            digest.update(f"{name}:{value.dtype.name}:{value.shape};".encode())
-            digest.update(value.tobytes())
-        return digest.hexdigest()
+        return hash_tensors(self.model.graph.initializers, self._store.fetch)
 
     @property
     def parameter_count(self) -> int:
@@ -402,37 +390,3 @@ class Network:
         inputs = ", ".join(f"{n}: {d}" for n, d in self.inputs.items())
         outputs = ", ".join(f"{n}: {d}" for n, d in (self.outputs | self.losses).items())
         return f"<Network {self.name!r} ({inputs}) -> ({outputs}), {self.parameter_count:,} parameters, {self.mode}>"
-
-    def _initializers(self, role: TensorRole) -> dict[str, TensorDescriptor]:
-        initializers = self.model.graph.initializers
-        # In the order in which the nodes read them: the order in a file says nothing, tools change it.
-        read = [v.name for node in self.model.graph for v in node.inputs if v is not None and v.name]
-        ordered = dict.fromkeys([*(name for name in read if name in initializers), *sorted(initializers)])
-        return self._described(initializers[n] for n in ordered if initializer_role(initializers[n]) is role)
-
-    def _typed(self, values: Any, *, known: bool = True) -> dict[str, Any]:
-        """Return what is known of values of any kind.
-
-        Raises:
-            InvalidNetworkError: Of one of them not even the element type is known, and ``known`` asks for it.
-        """
-        described = {}
-        for value in values:
-            descriptor = describe_type(value.type, value.shape)
-            if descriptor is None and known:
-                raise InvalidNetworkError(
-                    f"Tensor {value.name!r} of network {self.name!r} has no element type that can be used."
-                )
-            described[value.name] = descriptor
-        return described
-
-    def _described(self, values: Any) -> dict[str, TensorDescriptor]:
-        described: dict[str, TensorDescriptor] = {}
-        for value in values:
-            descriptor = describe_value(value)
-            if descriptor is None:
-                raise InvalidNetworkError(
-                    f"Tensor {value.name!r} of network {self.name!r} has no element type that can be used."
-                )
-            described[value.name] = descriptor
-        return described

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,15 @@ _OPTION = onnx.defs.OpSchema.FormalParameterOption
 
 #: Attributes that hold an element type, and are given as its name.
 _DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
+
+#: An input that takes no more than these is given by its values.
+_POSITIONS = {"tensor(int32)", "tensor(int64)"}
+
+#: Inputs of this kind that are scalars; others are lists, which a number alone stands for as well.
+_SCALARS = ("axis", "dft_length", "frame_length", "frame_step", "k")
+
+#: Inputs that are of one dtype whatever that of the others is.
+_FLOAT_TYPES = {"tensor(float)": "float32", "tensor(double)": "float64"}
 
 
 @dataclass(frozen=True)
@@ -143,7 +152,7 @@ def build_network(call: OperatorCall, stored: Mapping[str, NDArray[Any]]) -> Net
         outputs.append(_value_info(LOSS, TensorDescriptor(first.dtype, ())))
     initializers = [onnx.numpy_helper.from_array(value, name) for name, value in values.items()]
     graph = helper.make_graph(nodes, call.op_type, inputs, outputs, initializers)
-    opset = [helper.make_opsetid("", OPSET_VERSION)]
+    opset = [helper.make_opsetid("", max(OPSET_VERSION, call.version))]
     try:
         network = Network.load(helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION))
     except InvalidNetworkError as error:
@@ -159,15 +168,17 @@ def _of_node(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _schema(name: str) -> Any:
-    """Return ONNX' description of an operator, as of the opset that networks have here."""
+    """Return ONNX' description of an operator, as of the opset that networks have here, or a later one that began it."""
+    known = {entry.name for entry in onnx.defs.get_all_schemas() if entry.domain == ""}
+    if name not in known:
+        raise MeasurementError(
+            f"There is no ONNX operator {name!r}.{near_miss(name, sorted(known))} Those that every framework here runs: "
+            "deep500 list operators; their names are written as ONNX does, such as Conv."
+        )
     try:
         schema = onnx.defs.get_schema(name, OPSET_VERSION, "")
-    except (onnx.defs.SchemaError, TypeError):
-        known = sorted({entry.name for entry in onnx.defs.get_all_schemas() if entry.domain == ""})
-        raise MeasurementError(
-            f"There is no ONNX operator {name!r}.{near_miss(name, known)} Those that every framework here runs: "
-            "deep500 list operators; their names are written as ONNX does, such as Conv."
-        ) from None
+    except onnx.defs.SchemaError:
+        schema = onnx.defs.get_schema(name, "")
     graphs = [n for n, a in schema.attributes.items() if a.type in (_ATTRIBUTE.GRAPH, _ATTRIBUTE.GRAPHS)]
     if graphs:
         raise MeasurementError(f"{name} takes a graph ({graphs[0]}); only operators of tensors can be measured.")
@@ -199,7 +210,7 @@ def _read_inputs(
                 tensors[names[-1]] = _tensor(name, part, dtype)
         else:
             names.append(name)
-            value = _constant(name, given[name], parameter.type_str, dtype)
+            value = _constant(name, given[name], parameter.types, dtype)
             if value is None:
                 tensors[name] = _tensor(name, given[name], dtype)
             else:
@@ -209,18 +220,20 @@ def _read_inputs(
     return tuple(names)
 
 
-def _constant(name: str, value: Any, kind: str, dtype: str) -> NDArray[Any] | None:
+def _constant(name: str, value: Any, types: Collection[str], dtype: str) -> NDArray[Any] | None:
     """Return the value of an input that is given by value, ``None`` for one that is given by shape.
 
-    Where ONNX takes int64 only (axes, a shape), whole numbers are values; elsewhere numbers with a point are.
+    Where ONNX takes int32 or int64 only (axes, a shape), whole numbers are values; elsewhere numbers with a point are.
     """
     items = value if isinstance(value, (list, tuple)) else [value]
-    if kind == "tensor(int64)" and not isinstance(value, str):
+    if set(types) <= _POSITIONS and not isinstance(value, str):
         if not all(_whole(item) is not None for item in items):
             raise MeasurementError(f"{name} was given as {shown(value)}; accepted are whole numbers, such as [0,1].")
-        return np.array(items, np.int64)
+        kind = np.int64 if "tensor(int64)" in types else np.int32
+        return np.array(value if name in _SCALARS else items, kind)
     if any(type(item) is float for item in items) and all(type(item) in (int, float) for item in items):
-        return np.array(value, np.float64).astype(TensorDescriptor(dtype).numpy_dtype)
+        only = _FLOAT_TYPES.get(next(iter(types))) if len(types) == 1 else None
+        return np.array(value, np.float64).astype(TensorDescriptor(only or dtype).numpy_dtype)
     return None
 
 
@@ -311,7 +324,7 @@ def _infer_outputs(
             node,
             kinds,
             data,
-            opset_imports=[onnx.helper.make_opsetid("", OPSET_VERSION)],
+            opset_imports=[onnx.helper.make_opsetid("", max(OPSET_VERSION, schema.since_version))],
             ir_version=IR_VERSION,
         )
     except Exception as error:

@@ -354,7 +354,7 @@ def _draw_weights(graph: onnx.GraphProto, rng: np.random.Generator) -> None:
         if operator in ("BatchNormalization", "Mul") and index in (1, 4):  # scales, variances
             value = rng.uniform(0.5, 1.5, shape)
         elif len(shape) > 1:  # filters and matrices keep the size of what they are given
-            value = rng.standard_normal(shape) * np.sqrt(2.0 / max(1, int(np.prod(shape[1:]))))
+            value = rng.standard_normal(shape) * np.sqrt(1.0 / max(1, int(np.prod(shape[1:]))))
         else:
             value = 0.1 * rng.standard_normal(shape)
         graph.initializer.append(onnx.numpy_helper.from_array(value.astype(np.float32), node.output[0]))

@@ -111,7 +111,10 @@ def test_a_step_of_training_has_the_same_gradients(case, adapter):
     names = executor.network.get_params()
     before = dict(zip(names, executor.network.fetch_tensors(names)))
     try:
-        d5.GradientDescent(executor, "loss", RATE).step(case.fed)
+        optimizer = d5.GradientDescent(executor, "loss", RATE)  # puts the network in training mode
+        if case.model.network.mode == "eval":
+            executor.network.eval()
+        optimizer.step(case.fed)
     except UnsupportedOperatorError as error:
         if executor.framework != "onnxruntime":
             raise

@@ -10,6 +10,7 @@ import onnx_ir.passes.common as passes
 
 from deep500.core.errors import InvalidNetworkError
 from deep500.core.texts import message_of
+from deep500.networks._structure import has_long_vectors
 from deep500.networks.custom_node import infer_custom_nodes
 from deep500.networks.normalise.gradient import expand_gradients
 from deep500.networks.normalise.metadata import restore_metadata
@@ -42,6 +43,7 @@ def normalise_model(proto: onnx.ModelProto, origin: str = "The model") -> ir.Mod
     """
     proto = expand_gradients(proto)
     stored = {tensor.name for tensor in proto.graph.initializer}
+    follows = not has_long_vectors(proto.graph)
     try:
         # Functions first: the converter drops their bodies.
         model = passes.InlinePass()(ir.from_proto(proto)).model
@@ -51,12 +53,12 @@ def normalise_model(proto: onnx.ModelProto, origin: str = "The model") -> ir.Mod
             passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
             passes.RemoveInitializersFromInputsPass(),
             passes.TopologicalSortPass(),
-            passes.ShapeInferencePass(strict_mode=False),
+            passes.ShapeInferencePass(strict_mode=False, data_prop=follows),
         ):
             model = step(model).model
         # What ONNX does not know of custom operators they say themselves, and more may follow from it.
         while infer_custom_nodes(model.graph):
-            model = passes.ShapeInferencePass(strict_mode=False)(model).model
+            model = passes.ShapeInferencePass(strict_mode=False, data_prop=follows)(model).model
     except InvalidNetworkError:
         raise
     except Exception as error:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from deep500.core.errors import InvalidNetworkError
 from deep500.core.registry import Registry
+from deep500.networks._structure import has_long_vectors
 from deep500.networks.normalise.defaults import nodes_of
 
 __all__ = ["NEWEST_OPSET", "OLD_FORMS", "OldForm", "OldNode", "newest_forms", "set_aside_old_forms"]
@@ -159,7 +160,7 @@ def set_aside_old_forms(proto: onnx.ModelProto, opset: int) -> tuple[onnx.ModelP
                 forms.setdefault(form.op_type, []).append(form)
     if not any(node.op_type in forms and not node.domain for node in nodes_of(proto.graph.node)):
         return proto, []
-    model = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+    model = onnx.shape_inference.infer_shapes(proto, data_prop=not has_long_vectors(proto.graph))
     types, constants = _known(model.graph)
     found: list[OldNode] = []
     for node in nodes_of(model.graph.node):

@@ -6,25 +6,13 @@ import pytest
 
 from deep500.core.errors import Deep500Error, UnsupportedOperatorError
 from deep500.frameworks import FRAMEWORKS
-from tests.conformance.onnx_gradients._gradient_graph import GRADIENT_GRAPH
+from tests.conformance.onnx_gradients._gradient_graph import GRADIENT_GRAPH, REFUSED
 from tests.conformance.onnx_gradients.cases import load_strategies
 from tests.conformance.onnx_gradients.harness import check_gradients, drawn
 
 #: Cases for each operator; a trace of TensorFlow costs a hundred times what a run of the reference does.
 COUNTS = {"reference": 4, "tensorflow": 1}
 DEFAULT_COUNT = 2
-
-#: Operators that are not differentiated as a graph, or not in every form, and why. They are refused; never wrong.
-REFUSED = {
-    "DeformConv": "there is no rule for DeformConv",
-    "GridSample": "there is no rule for GridSample",
-    "MaxRoiPool": "there is no rule for MaxRoiPool",
-    "MaxUnpool": "MaxUnpool with an output_shape",
-    "Resize": "Resize with a keep_aspect_ratio_policy",
-    "RoiAlign": "there is no rule for RoiAlign",
-    "ScatterElements": "with the reduction '(mul|max|min)'",
-    "ScatterND": "with the reduction '(mul|max|min)'",
-}
 
 #: Operators of which ONNX Runtime computes gradients in float64, of those there are; it has no kernel for the others.
 RUNS_IN_ONNXRUNTIME = 80

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import importlib
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import onnx
 import onnx.defs
 
+from tests.conformance.onnx_gradients._gradient_graph import REFUSED
 from tests.conformance.onnx_gradients.cases import load_strategies
 from tests.conformance.onnx_suite.cases import Case, load_cases
 from tests.conformance.onnx_suite.categories import category
@@ -104,14 +106,15 @@ def _operators(frameworks: list[str], results: Mapping[str, Results], cases: Map
             cells = [
                 _support(framework, schema, own[name], results[framework]["node"], checked) for framework in frameworks
             ]
-            graph = "∇" if checked and "gradient_graph" in _checked_by(gradients, name) else ""
+            graph = "" if not checked else _refusal(REFUSED[name]) if name in REFUSED else "∇"
             passing = [c for c in own[name] if any(not results[f]["node"][c.name] for f in frameworks)]
             text += f"| {schema.name}-{schema.since_version} | {' | '.join(cells)} | {graph} | {_types(passing)} |\n"
     return text
 
 
-def _checked_by(gradients: Mapping[str, object], operator: str) -> tuple[str, ...]:
-    return tuple(getattr(gradients[operator], "frameworks", ("gradient_graph",)))
+def _refusal(pattern: str) -> str:
+    """Return what is refused of an operator."""
+    return "-" if pattern.startswith("there is no rule") else f"∇; not {re.sub(r'[()|]', ' ', pattern).strip()}"
 
 
 def _newest(domain: str) -> Iterator[onnx.defs.OpSchema]:
