@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,9 @@ _OPTION = onnx.defs.OpSchema.FormalParameterOption
 
 #: Attributes that hold an element type, and are given as its name.
 _DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
+
+#: What a workload measures of an operator.
+_MODES = ("forward", "gradient")
 
 #: An input that takes no more than these is given by its values.
 _POSITIONS = {"tensor(int32)", "tensor(int64)"}
@@ -83,8 +86,9 @@ def read_call(spec: WorkloadSpec) -> tuple[OperatorCall, int]:
     options = Options(spec)
     parameters = [parameter.name for parameter in schema.inputs]
     own = {*parameters, *schema.attributes}
-    # A name that the operator has itself is the operator's.
-    mode = "forward" if "mode" in own else options.choice("mode", "forward", ("forward", "gradient"))
+    # A name that the operator has itself is the operator's; but no operator has a mode of these names.
+    is_own_mode = "mode" in own and spec.options.get("mode", "forward") not in _MODES
+    mode = "forward" if is_own_mode else options.choice("mode", "forward", _MODES)
     dtype = "float32" if "dtype" in own else _dtype(options.text("dtype", "float32"), "dtype")
     seed = 0 if "seed" in own else options.seed()
     given = options.rest([*parameters, *schema.attributes])
@@ -168,12 +172,12 @@ def _of_node(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _schema(name: str) -> Any:
-    """Return ONNX' description of an operator, as of the opset that networks have here, or a later one that began it."""
+    """Return ONNX' description of an operator, as of the networks' opset, or of a later one where it began."""
     known = {entry.name for entry in onnx.defs.get_all_schemas() if entry.domain == ""}
     if name not in known:
         raise MeasurementError(
-            f"There is no ONNX operator {name!r}.{near_miss(name, sorted(known))} Those that every framework here runs: "
-            "deep500 list operators; their names are written as ONNX does, such as Conv."
+            f"There is no ONNX operator {name!r}.{near_miss(name, sorted(known))} Those that every framework here "
+            "runs: deep500 list operators; their names are written as ONNX does, such as Conv."
         )
     try:
         schema = onnx.defs.get_schema(name, OPSET_VERSION, "")
@@ -231,10 +235,17 @@ def _constant(name: str, value: Any, types: Collection[str], dtype: str) -> NDAr
             raise MeasurementError(f"{name} was given as {shown(value)}; accepted are whole numbers, such as [0,1].")
         kind = np.int64 if "tensor(int64)" in types else np.int32
         return np.array(value if name in _SCALARS else items, kind)
-    if any(type(item) is float for item in items) and all(type(item) in (int, float) for item in items):
+    numbers = list(_flat(items))
+    if any(type(item) is float for item in numbers) and all(type(item) in (int, float) for item in numbers):
         only = _FLOAT_TYPES.get(next(iter(types))) if len(types) == 1 else None
         return np.array(value, np.float64).astype(TensorDescriptor(only or dtype).numpy_dtype)
     return None
+
+
+def _flat(items: Iterable[Any]) -> Iterator[Any]:
+    """Yield what lists in lists hold."""
+    for item in items:
+        yield from _flat(item) if isinstance(item, (list, tuple)) else (item,)
 
 
 def _parts(name: str, value: Any) -> list[Any]:

@@ -37,11 +37,12 @@ def op(spec: WorkloadSpec) -> Workload:
     The text is ``op:NAME,INPUT=SHAPE...[,ATTRIBUTE=value]...[@FRAMEWORK[:DEVICE]]``, such as
     ``op:Conv,X=1x3x32x32,W=8x3x3x3,pads=[1,1,1,1]@pytorch``; operator, inputs and attributes have the names that ONNX
     gives them. Shapes are ``1x3x32x32`` or ``scalar``, with another dtype ``4:int64``; of an input that can be given
-    several times ``inputs=[2x3,2x3]``. Axes and shapes, which ONNX takes as int64 only, are given by value
+    several times ``inputs=[2x3,2x3]``. Axes and shapes, which ONNX takes as int32 or int64 only, are given by value
     (``axes=[0,1]``), and so is an input in numbers with a point (``max=6.0``).
 
     Options, unless the operator has an input or attribute of that name: ``dtype`` (``float32``) of the inputs that name
-    none, ``seed`` (0) of the values, ``mode`` (``forward``, ``gradient``).
+    none, ``seed`` (0) of the values, ``mode`` (``forward``, ``gradient``; of an operator with an attribute ``mode``,
+    these two mean the workload's, and the attribute has its default then).
 
     A run executes a network of this one node on tensors that are the framework's own, so that nothing is converted, and
     nothing can be computed before. With ``mode=gradient`` the floating inputs are parameters; the gradient by the

@@ -20,6 +20,10 @@ _LARGEST_INPUT, _LARGEST_OUTPUT = 8192, 262144
 #: Operators that draw anew each time they run.
 _RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 
+#: Domain of the Dropout nodes while constants are folded: the optimizer replaces those of ONNX' own by Identity
+#: wherever their third input does not say that they train, while here the mode of the network says so.
+_ASIDE = "deep500.aside"
+
 
 def fold_constants(model: ir.Model) -> ir.Model | None:
     """Compute what follows from constants; parameters and states are none.
@@ -45,6 +49,9 @@ def fold_constants(model: ir.Model) -> ir.Model | None:
     kept = {name: value for name, value in folded.graph.initializers.items() if not _is_constant(value)}
     tensors = {name: value.const_value for name, value in kept.items()}
     before = set(folded.graph.initializers)
+    dropouts = [node for node in folded.graph.all_nodes() if node.op_type == "Dropout" and not node.domain]
+    for node in dropouts:
+        node.domain = _ASIDE
     for value in kept.values():
         value.const_value = None  # so that nobody takes it for a constant
     try:
@@ -60,6 +67,8 @@ def fold_constants(model: ir.Model) -> ir.Model | None:
     except Exception as error:
         # The optimizer reports what it cannot compute by exceptions of unrelated types.
         raise InvalidNetworkError(f"The constants of the network cannot be computed: {message_of(error)}") from error
+    for node in dropouts:
+        node.domain = ""
     for name, value in kept.items():
         value.const_value = tensors[name]
         folded.graph.initializers.pop(name, None)

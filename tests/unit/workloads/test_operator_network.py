@@ -70,6 +70,15 @@ def test_forms_of_shapes(text: str, tensors: dict[str, str]) -> None:
         ("op:Clip,input=3,min=-1.0", "min", np.array(-1.0, np.float32)),
         ("op:Clip,input=3,min=0.5,dtype=float64", "min", np.array(0.5)),
         ("op:Pow,X=3,Y=[1,2.5,3]", "Y", np.array([1, 2.5, 3], np.float32)),
+        ("op:Pow,X=2x2,Y=[[1.0,2],[3,4]]", "Y", np.array([[1, 2], [3, 4]], np.float32)),
+        ("op:CumSum,x=2x6,axis=1", "axis", np.array(1, np.int64)),
+        ("op:TopK,X=6,K=2", "K", np.array([2], np.int64)),
+        (
+            "op:GRU,X=3x2x4,W=1x15x4,R=1x15x5,hidden_size=5,sequence_lens=[3,2]",
+            "sequence_lens",
+            np.array([3, 2], np.int32),
+        ),
+        ("op:Resize,X=2,scales=[2.0],dtype=float64", "scales", np.array([2], np.float32)),
     ],
 )
 def test_values_of_inputs(text: str, name: str, value: np.ndarray) -> None:
@@ -109,6 +118,9 @@ def test_name_that_the_operator_has_is_the_operators() -> None:
     random, seed = read_call(parse_workload("op:RandomNormalLike,input=3,seed=3,dtype=float64"))
 
     assert resize.attributes["mode"] == "linear"
+    assert not resize.is_gradient
+    assert read("op:Resize,X=1x1x4x4,scales=[1.0,1.0,2.0,2.0],mode=gradient").is_gradient
+    assert read("op:CumProd,x=3,axis=0").version == 26
     assert random.attributes == {"seed": 3.0, "dtype": onnx.TensorProto.DOUBLE}
     assert (seed, forms(random)) == (0, {"input": "float32[3]"})
 

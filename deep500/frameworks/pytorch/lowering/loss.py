@@ -8,6 +8,7 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from deep500.frameworks.pytorch.lowering import lowerings
 from deep500.frameworks.pytorch.lowering._known import known_dtype, wants
 from deep500.networks.operator_node import OperatorNode
+from deep500.operators.attributes import choice
 
 __all__: list[str] = []
 
@@ -40,7 +41,8 @@ def negative_log_likelihood_loss(
 
 def _settings(node: OperatorNode) -> tuple[int, str]:
     """Return the label to ignore, and the reduction."""
-    return node.attributes.get("ignore_index", _IGNORE_NONE), node.attributes.get("reduction", "mean")
+    reduction = choice(node.op_type, "reduction", node.attributes.get("reduction", "mean"), ("mean", "sum", "none"))
+    return node.attributes.get("ignore_index", _IGNORE_NONE), reduction
 
 
 def _long(node: OperatorNode, labels: torch.Tensor) -> torch.Tensor:

@@ -6,23 +6,42 @@ entry, most of what comes out is known, and only the size of the batch is not; T
 
 from __future__ import annotations
 
-import math
+import functools
+import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-__all__ = ["traced_entries"]
+__all__ = ["remaining_size", "traced_entries"]
 
-#: The entries of a vector, in order; ``None`` for one that is known at run time only.
-_Entries = list[int | None]
+
+@dataclass(frozen=True)
+class _Product:
+    """A number times sizes that are not known: each a dimension of a tensor of the graph."""
+
+    factor: int
+    sizes: tuple[tuple[str, int], ...] = ()
+
+    def __mul__(self, other: _Product) -> _Product:
+        return _Product(self.factor * other.factor, tuple(sorted((*self.sizes, *other.sizes))))
+
+    def __floordiv__(self, other: _Product) -> int | None:
+        """Return the quotient where it is a number, ``None`` elsewhere."""
+        exact = self.sizes == other.sizes and other.factor and self.factor % other.factor == 0
+        return self.factor // other.factor if exact else None
+
+
+#: The entries of a vector, in order; ``None`` for one of which nothing is known while tracing.
+_Entries = list[_Product | None]
 
 #: Vectors of sizes are short.
 _MOST_ENTRIES = 64
 
 
-def traced_entries(x: tf.Tensor) -> _Entries | None:
+def traced_entries(x: tf.Tensor) -> list[int | None] | None:
     """Return the entries of a tensor of integers, ``None`` for each that is not known while tracing.
 
     Args:
@@ -31,7 +50,31 @@ def traced_entries(x: tf.Tensor) -> _Entries | None:
     Returns:
         As many entries as it has, in the order in which they lie; ``None`` where not even their number is known.
     """
-    return _entries(x, {})
+    entries = _entries(x, {})
+    return None if entries is None else [_number(entry) for entry in entries]
+
+
+def remaining_size(x: tf.Tensor, shape: tf.Tensor, keeps: bool) -> int | None:
+    """Return the size that stands for -1 in the shape that a tensor is to have, where it is known while tracing.
+
+    Args:
+        x: The tensor.
+        shape: The shape.
+        keeps: Whether 0 stands for the size that x has there.
+    """
+    own = _of_tensor(x)
+    entries = _entries(shape, {})
+    if own is None or entries is None:
+        return None
+    others = _Product(1)
+    for axis, entry in enumerate(entries):
+        if entry is None:
+            return None
+        if entry == _Product(-1):
+            continue
+        is_kept = keeps and entry == _Product(0) and axis < len(own)
+        others *= own[axis] if is_kept else entry
+    return functools.reduce(operator.mul, own, _Product(1)) // others
 
 
 def _entries(x: tf.Tensor, found: dict[str, _Entries | None]) -> _Entries | None:
@@ -42,19 +85,31 @@ def _entries(x: tf.Tensor, found: dict[str, _Entries | None]) -> _Entries | None
         value = tf.get_static_value(x)
         rule = _RULES.get(x.op.type)
         if value is not None:
-            found[x.name] = [int(entry) for entry in np.ravel(value)]
+            found[x.name] = [_Product(int(entry)) for entry in np.ravel(value)]
         else:
             result = rule(x.op, lambda source: _entries(source, found)) if rule else None
             found[x.name] = result if result is not None and len(result) == count else [None] * count
     return found[x.name]
 
 
+def _number(entry: _Product | None) -> int | None:
+    return None if entry is None or entry.sizes else entry.factor
+
+
 _Follow = Callable[[tf.Tensor], _Entries | None]
 
 
+def _of_tensor(x: tf.Tensor) -> list[_Product] | None:
+    """Return the sizes of a tensor."""
+    if x.shape.rank is None:
+        return None
+    sizes = enumerate(x.shape.as_list())
+    return [_Product(1, ((x.name, axis),)) if size is None else _Product(size) for axis, size in sizes]
+
+
 def _of_shape(operation: tf.Operation, follow: _Follow) -> _Entries | None:
-    shape = operation.inputs[0].shape
-    return None if shape.rank is None else list(shape.as_list())
+    sizes = _of_tensor(operation.inputs[0])
+    return None if sizes is None else list(sizes)
 
 
 def _same(operation: tf.Operation, follow: _Follow) -> _Entries | None:
@@ -100,10 +155,27 @@ def _product(operation: tf.Operation, follow: _Follow) -> _Entries | None:
     entries = follow(source)
     if entries is None or axes is None or source.shape.rank != 1 or np.size(axes) != 1:
         return None
-    return [None if any(entry is None for entry in entries) else math.prod(entry or 0 for entry in entries)]
+    result: _Product | None = _Product(1)
+    for entry in entries:
+        result = _times(result, entry)
+    return [result]
 
 
-def _combined(function: Callable[[int, int], int]) -> Any:
+def _times(a: _Product | None, b: _Product | None) -> _Product | None:
+    return None if a is None or b is None else a * b
+
+
+def _of_numbers(function: Callable[[int, int], int]) -> Callable[[_Product | None, _Product | None], _Product | None]:
+    """Return a function of two entries that are numbers."""
+
+    def apply(a: _Product | None, b: _Product | None) -> _Product | None:
+        p, q = _number(a), _number(b)
+        return None if p is None or q is None else _Product(function(p, q))
+
+    return apply
+
+
+def _combined(function: Callable[[_Product | None, _Product | None], _Product | None]) -> Any:
     def rule(operation: tf.Operation, follow: _Follow) -> _Entries | None:
         sides: Sequence[_Entries | None] = [follow(source) for source in operation.inputs]
         if any(side is None for side in sides):
@@ -113,7 +185,7 @@ def _combined(function: Callable[[int, int], int]) -> Any:
         if {len(a), len(b)} - {1, count}:
             return None
         pairs = zip(a * (count // max(len(a), 1)), b * (count // max(len(b), 1)), strict=True)
-        return [None if p is None or q is None else function(p, q) for p, q in pairs]
+        return [function(p, q) for p, q in pairs]
 
     return rule
 
@@ -125,9 +197,9 @@ _RULES: dict[str, Callable[[tf.Operation, _Follow], _Entries | None]] = {
     "GatherV2": _picked,
     "StridedSlice": _cut,
     "Prod": _product,
-    "AddV2": _combined(lambda a, b: a + b),
-    "Maximum": _combined(max),
-    "Minimum": _combined(min),
-    "Mul": _combined(lambda a, b: a * b),
-    "Sub": _combined(lambda a, b: a - b),
+    "AddV2": _combined(_of_numbers(operator.add)),
+    "Maximum": _combined(_of_numbers(max)),
+    "Minimum": _combined(_of_numbers(min)),
+    "Mul": _combined(_times),
+    "Sub": _combined(_of_numbers(operator.sub)),
 }

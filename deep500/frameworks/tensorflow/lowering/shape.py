@@ -26,6 +26,7 @@ from deep500.frameworks.tensorflow.lowering._parameters import (
     static,
     vector,
 )
+from deep500.frameworks.tensorflow.lowering._traced_entries import remaining_size
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = [
@@ -71,6 +72,10 @@ def reshape(node: OperatorNode, x: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
     if not wanted:
         return tf.reshape(x, [])
     unknown = [index for index, entry in enumerate(wanted) if not isinstance(entry, int)]
+    if unknown and -1 in (entry for entry in wanted if isinstance(entry, int)):
+        # Once the -1 has become a number, another size may be what remains.
+        remaining = remaining_size(x, shape, not node.attributes.get("allowzero", 0))
+        wanted = [remaining if remaining and isinstance(entry, int) and entry == -1 else entry for entry in wanted]
     if len(unknown) == 1 and all(entry > 0 for entry in wanted if isinstance(entry, int)):
         wanted[unknown[0]] = -1
     return declared(node, tf.reshape(x, wanted if _are_known(wanted) else vector(wanted)))

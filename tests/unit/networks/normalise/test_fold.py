@@ -111,3 +111,15 @@ def test_mode_and_losses_are_kept() -> None:
     assert folded.mode == "train"
     assert list(folded.losses) == ["loss"]
     assert list(folded.inputs) == list(made.inputs)
+
+
+def test_dropout_still_drops_in_training() -> None:
+    nodes = [*RESHAPED[:-1], oh.make_node("Reshape", ["x", "sizes"], ["z"]), oh.make_node("Dropout", ["z"], ["y"])]
+    folded = network(nodes, [2, 600], rank=3, first=np.array([0]), rest=np.array([3, 200])).train().folded()
+    x = np.ones((2, 600), np.float32)
+    trained = FRAMEWORKS.get("reference").from_model(folded).inference({"x": x})["y"]
+    evaluated = FRAMEWORKS.get("reference").from_model(folded.eval()).inference({"x": x})["y"]
+
+    assert operators(folded) == ["Reshape", "Dropout"]
+    assert 0.4 < np.mean(np.asarray(trained) == 0) < 0.6
+    np.testing.assert_array_equal(evaluated, x.reshape(2, 3, 200))
