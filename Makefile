@@ -7,6 +7,9 @@ SHELL := bash
 PYTHON ?= python3
 VENV ?= .venv
 EXTRAS ?= pytorch,tensorflow,onnxruntime,mpi,dev
+TEST_PROCESSES ?= 2
+TESTS_ALONE = tests/architecture tests/unit/cli tests/unit/measure tests/unit/workloads tests/conformance/test_killed_writer.py \
+    tests/conformance/test_main_job.py tests/conformance/test_measurement_validity.py tests/conformance/test_workloads.py
 FRAMEWORKS ?= pytorch tensorflow onnxruntime reference
 PYTEST_ARGS ?=
 SANITIZE_ARGS ?=
@@ -30,8 +33,12 @@ quickstart: setup ## Train one recipe under every framework, each with a verdict
 	    $(BIN)/deep500 run recipes/digits_lenet.py --framework "$$framework"; \
 	done
 
+# Tests that measure times, send signals or look at processes run by themselves; the others at once. One thread each: the
+# libraries' own threads would fight for the cores. Code 5: options such as -k left nothing of one part.
 test: setup ## Run the tests (PYTEST_ARGS adds options)
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(addprefix --ignore=,$(TESTS_ALONE)) \
+	    $(PYTEST_ARGS) || [ $$? -eq 5 ]
+	@$(BIN)/python -m pytest $(TESTS_ALONE) $(PYTEST_ARGS) || [ $$? -eq 5 ]
 
 lint: setup ## Check style, types, the import rule and C++ formatting
 	$(BIN)/ruff check .

@@ -81,11 +81,20 @@ _KERAS = [
         "keras-densenet",
         keras_model("DenseNet121", 64, batch=2, generic="DenseNet", blocks=[1, 1, 1, 1]),
         ("keras", "tf2onnx"),
+        True,
     ),
     Recipe(
         "keras-convnext",
-        keras_model("ConvNeXtTiny", 64, generic="ConvNeXt", depths=[1, 1, 1, 1], projection_dims=[8, 16, 24, 32]),
+        keras_model(
+            "ConvNeXtTiny",
+            64,
+            generic="ConvNeXt",
+            depths=[1, 1, 1, 1],
+            projection_dims=[8, 16, 24, 32],
+            include_preprocessing=False,
+        ),
         ("keras", "tf2onnx"),
+        True,
     ),
     *(
         Recipe(

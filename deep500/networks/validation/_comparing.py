@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from deep500.core.errors import MeasurementError
-from deep500.measure.tolerance import tolerance
+from deep500.measure.tolerance import tolerance, unit_roundoff
 from deep500.networks.validation.report import TensorComparison
 
 __all__ = ["compare_tensors", "largest"]
@@ -22,6 +22,7 @@ def compare_tensors(
     length: int,
     scale: float = 0.0,
     relative: float | None = None,
+    among: float = 0.0,
 ) -> TensorComparison:
     """Compare a tensor with the reference's.
 
@@ -33,6 +34,8 @@ def compare_tensors(
         length: Length of the longest reduction on its way.
         scale: Size of the terms that were summed, where that is more than the largest value.
         relative: What is allowed relative to the scale, in place of what follows from the length.
+        among: Size of the numbers that it was computed from; one rounding of them is allowed as well. What is zero but
+            for rounding is measured by these.
     """
     if not isinstance(found, np.ndarray) or not isinstance(expected, np.ndarray):
         problem = "" if _same(found, expected) else "the values differ"
@@ -50,7 +53,8 @@ def compare_tensors(
     except MeasurementError:  # so long a reduction has no tolerance in this dtype
         share = 1.0
     # Both were rounded, hence twice; a difference below the smallest numbers is none.
-    allowed = 2 * share * size + float(np.finfo(np.float32).tiny)
+    rounding = 2 * unit_roundoff(expected.dtype.name) * max(size, among)
+    allowed = 2 * share * size + rounding + float(np.finfo(np.float32).tiny)
     return TensorComparison(framework, what, _difference(found, expected), size, allowed)
 
 

@@ -6,7 +6,8 @@
    inputs. Errors of nodes before it cannot reach it, so the first node that differs here is the one to look at.
 
 What is allowed follows from the dtype and from the length of reductions (:mod:`deep500.measure.tolerance`): of a node
-its own, of the whole network all that lie on the way.
+its own, of the whole network all that lie on the way. A gradient may be zero but for rounding: what softmax does not see
+of a key's bias, what a normalisation takes away again. It is measured by the largest gradient beside it.
 """
 
 from __future__ import annotations
@@ -167,15 +168,22 @@ class _Ladder:
     ) -> tuple[list[TensorComparison], list[TensorComparison]]:
         expected = whole[self.labels[0]]
         total = max(lengths.values(), default=16)
+        steepest = max((largest(value) for name, value in expected.items() if _is_gradient(name)), default=0.0)
         rows: list[TensorComparison] = []
         between: list[TensorComparison] = []
         for label in self.labels[1:]:
             for name, value in expected.items() if label in whole else ():
-                is_gradient = name.startswith("gradient of ")
+                is_gradient = _is_gradient(name)
                 what = name if is_gradient else f"output {name!r}" if name in outputs else f"tensor {name!r}"
                 length = 2 * total if is_gradient else lengths.get(name, total)
                 row = compare_tensors(
-                    label, what, whole[label].get(name), value, length=length, relative=self.tolerance
+                    label,
+                    what,
+                    whole[label].get(name),
+                    value,
+                    length=length,
+                    relative=self.tolerance,
+                    among=steepest if is_gradient else 0.0,
                 )
                 if is_gradient or name in outputs:
                     rows.append(row)
@@ -199,9 +207,7 @@ class _Ladder:
         except Deep500Error as error:
             note = f"{self.labels[0]} cannot run it alone: {message_of(error)}"
             return [NodeComparison(label, *about, note=note) for label in self.labels[1:]]
-        length = reduction_length(node, values)
-        longest = max([length, *(values[n].size for n in node.inputs if _is_tensor(values.get(n)))])
-        scale = self._scale(node, values)
+        bounds = self._bounds(node, values, expected)
         rows = []
         for label, factory in zip(self.labels[1:], self.executors[1:], strict=True):
             if label in self.failures:
@@ -215,22 +221,29 @@ class _Ladder:
                 problem = TensorComparison(label, "the node", problem=message_of(error))
                 rows.append(NodeComparison(label, *about, (problem,)))
                 continue
-            tensors = []
-            for name, value in expected.items():
-                if name in found:
-                    is_gradient = name.startswith("gradient by ")
-                    tensors.append(
-                        compare_tensors(
-                            label,
-                            name,
-                            found[name],
-                            value,
-                            length=longest if is_gradient else length,
-                            scale=max(largest(value), 1.0) if is_gradient else scale,
-                        )
-                    )
+            tensors = [
+                compare_tensors(label, name, found[name], value, **bounds[name])
+                for name, value in expected.items()
+                if name in found
+            ]
             rows.append(NodeComparison(label, *about, tuple(tensors)))
         return rows
+
+    def _bounds(
+        self, node: OperatorNode, values: Mapping[str, Any], expected: Mapping[str, Any]
+    ) -> dict[str, dict[str, Any]]:
+        """Return by what each output and gradient of a node is measured, as arguments of ``compare_tensors``."""
+        length = reduction_length(node, values)
+        longest = max([length, *(values[n].size for n in node.inputs if _is_tensor(values.get(n)))])
+        scale = self._scale(node, values)
+        steepest = max([scale, *(largest(value) for name, value in expected.items() if _is_gradient(name))])
+        # Of a gradient the terms are products of the loss's weights, of about 1, and of inputs.
+        return {
+            name: {"length": longest, "scale": max(largest(value), 1.0), "among": steepest}
+            if _is_gradient(name)
+            else {"length": length, "scale": scale}
+            for name, value in expected.items()
+        }
 
     def _alone(self, factory: ExecutorFactory, node: OperatorNode, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return outputs and gradients of one node."""
@@ -276,6 +289,10 @@ def _accumulated(nodes: Sequence[OperatorNode], values: Mapping[str, Any]) -> di
         before = max((lengths.get(name, 0) for name in (*node.inputs, *node.captured)), default=0)
         lengths.update(dict.fromkeys(filter(None, node.outputs), before + reduction_length(node, values)))
     return lengths
+
+
+def _is_gradient(name: str) -> bool:
+    return name.startswith(("gradient of ", "gradient by "))
 
 
 def _is_tensor(value: Any) -> bool:

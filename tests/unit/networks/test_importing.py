@@ -12,7 +12,9 @@ def test_names_are_replaced_where_others_are_given() -> None:
     assert renamed(["a", "b"], {"a": "b", "b": "a"}) == {"a": "b", "b": "a"}
 
 
-@pytest.mark.parametrize(("names", "message"), [({"c": "d"}, "no input or output"), ({"a": "b"}, "one name to several")])
+@pytest.mark.parametrize(
+    ("names", "message"), [({"c": "d"}, "no input or output"), ({"a": "b"}, "one name to several")]
+)
 def test_bad_names_are_refused(names: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidNetworkError, match=message):
         renamed(["a", "b"], names)

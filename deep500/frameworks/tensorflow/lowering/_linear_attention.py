@@ -10,7 +10,7 @@ from deep500.core.errors import OperatorError
 from deep500.frameworks.tensorflow.lowering import lowerings
 from deep500.frameworks.tensorflow.lowering._heads import packed, unpacked
 from deep500.frameworks.tensorflow.lowering._parameters import size, vector
-from deep500.frameworks.tensorflow.lowering._time_loop import Tensors, loop_over_time
+from deep500.frameworks.tensorflow.lowering._time_loop import Step, Tensors, loop_over_time
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = ["linear_attention"]
@@ -61,11 +61,24 @@ def linear_attention(
     if corrects:
         entries.append(_over_time(tf.cast(beta, wide), size(beta, 2)))
     scale = float(node.attributes.get("scale", 0.0)) or tf.math.rsqrt(tf.cast(size(q, 3), wide))
-    if past is None:
-        state = tf.zeros(vector([size(q, 1), heads, size(q, 3), size(v, 3)]), wide)
-        state.set_shape([q.shape[1], heads, q.shape[3], v.shape[3]])
-    else:
-        state = tf.cast(past, wide)
+    state = _first_state(q, v, heads) if past is None else tf.cast(past, wide)
+    step = _step(decays, corrects, heads, query_heads // heads)
+    output = tf.TensorSpec([q.shape[1], heads, query_heads // heads, v.shape[3]], wide)
+    (read,), (state,) = loop_over_time(step, entries, [state], [output])
+    # [T, N, heads, group, E] to [N, query heads, T, E]
+    y = tf.reshape(tf.transpose(read, [1, 2, 3, 0, 4]), vector([size(q, 1), query_heads, size(q, 0), size(v, 3)]))
+    y.set_shape([q.shape[1], query_heads, q.shape[0], v.shape[3]])
+    return tf.cast(packed(y * scale), query.dtype), tf.cast(state, query.dtype if past is None else past.dtype)
+
+
+def _first_state(q: tf.Tensor, v: tf.Tensor, heads: int) -> tf.Tensor:
+    state = tf.zeros(vector([size(q, 1), heads, size(q, 3), size(v, 3)]), q.dtype)
+    state.set_shape([q.shape[1], heads, q.shape[3], v.shape[3]])
+    return state
+
+
+def _step(decays: bool, corrects: bool, heads: int, group: int) -> Step:
+    """Return what happens to the state at each step, and what is read of it."""
 
     def step(states: Tensors, now: Tensors) -> tuple[Tensors, Tensors]:
         (state,), (q, k, v, *rest) = states, now
@@ -75,15 +88,10 @@ def linear_attention(
             v = rest.pop(0) * (v - tf.linalg.matmul(k[:, :, None], state)[:, :, 0])
         state = state + k[..., None] * v[:, :, None]
         # The query heads of a group read the same state.
-        grouped = tf.reshape(q, vector([size(q, 0), heads, query_heads // heads, size(q, 2)]))
+        grouped = tf.reshape(q, vector([size(q, 0), heads, group, size(q, 2)]))
         return (state,), (tf.linalg.matmul(grouped, state),)
 
-    output = tf.TensorSpec([q.shape[1], heads, query_heads // heads, v.shape[3]], wide)
-    (read,), (state,) = loop_over_time(step, entries, [state], [output])
-    # [T, N, heads, group, E] to [N, query heads, T, E]
-    y = tf.reshape(tf.transpose(read, [1, 2, 3, 0, 4]), vector([size(q, 1), query_heads, size(q, 0), size(v, 3)]))
-    y.set_shape([q.shape[1], query_heads, q.shape[0], v.shape[3]])
-    return tf.cast(packed(y * scale), query.dtype), tf.cast(state, query.dtype if past is None else past.dtype)
+    return step
 
 
 def _rule(node: OperatorNode, decay: Any, beta: Any) -> tuple[bool, bool]:

@@ -165,29 +165,12 @@ def roi_align(
     """
     count, channels, *plane = sizes(x)
     cells = extents / tf.constant([shape], x.dtype)
-    samples = (
-        tf.cast(tf.math.ceil(cells), tf.int64) if ratio == 0 else tf.fill(tf.shape(cells), tf.cast(ratio, tf.int64))
-    )
-    # All samples of all cells stand in one row: regions may have different numbers of them.
-    samples = tf.maximum(samples, 0)
-    per_cell = tf.reduce_prod(samples, 1)
-    regions = size(starts, 0)
-    cell = tf.repeat(length(regions * shape[0] * shape[1]), tf.repeat(per_cell, shape[0] * shape[1]))
-    region, place = cell // (shape[0] * shape[1]), cell % (shape[0] * shape[1])
-    many = tf.gather(per_cell, region)
-    number = length(tf.size(cell, tf.int64)) - tf.gather(
-        tf.cumsum(per_cell * shape[0] * shape[1], exclusive=True), region
-    )
-    across = tf.gather(samples, region)
-    within = tf.stack([number % many // across[:, 1], number % many % across[:, 1]], 1)
-    index = tf.cast(tf.stack([place // shape[1], place % shape[1]], 1), x.dtype)
-    offset = (tf.cast(within, x.dtype) + 0.5) / tf.cast(across, x.dtype)
-    points = tf.gather(starts, region) + (index + offset) * tf.gather(cells, region)
-    corners = _corners(points, plane)
+    region, cell, per_cell, places = _samples(cells, size(starts, 0), shape, ratio)
+    corners = _corners(tf.gather(starts, region) + places * tf.gather(cells, region), plane)
     rows = tf.reshape(tf.transpose(x, [0, 2, 3, 1]), vector([product([count, *plane]), channels]))
     base = tf.gather(tf.cast(images, tf.int64), region) * tf.cast(product(plane), tf.int64)
     terms = [tf.gather(rows, base + position) * weight[:, None] for position, weight in corners]
-    total = vector([regions * shape[0] * shape[1]])[0]
+    total = vector([size(starts, 0) * shape[0] * shape[1]])[0]
     if mode == "max":
         # The maximum is over the weighted elements, as in every runtime, not over their sums.
         largest = tf.math.unsorted_segment_max(tf.reduce_max(tf.stack(terms), 0), cell, total)
@@ -196,8 +179,40 @@ def roi_align(
     else:
         sums = tf.math.unsorted_segment_sum(tf.add_n(terms), cell, total)
         y = sums / tf.cast(tf.maximum(tf.repeat(per_cell, shape[0] * shape[1]), 1), x.dtype)[:, None]
-    y = tf.reshape(y, vector([regions, *shape, channels]))
+    y = tf.reshape(y, vector([size(starts, 0), *shape, channels]))
     return tf.transpose(y, [0, 3, 1, 2])
+
+
+def _samples(
+    cells: tf.Tensor, regions: Any, shape: tuple[int, int], ratio: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Return all samples of all cells in one row, since regions may have different numbers of them.
+
+    Args:
+        cells: ``[R, 2]``, height and width of each region's cells.
+        regions: R.
+        shape: Number of cells in both directions.
+        ratio: Number of samples of a cell in either direction; 0 for one an element.
+
+    Returns:
+        Of each sample the region and the cell; of each region the number of samples in a cell; of each sample the place
+        in its region, in cells.
+    """
+    count = shape[0] * shape[1]
+    samples = (
+        tf.cast(tf.math.ceil(cells), tf.int64) if ratio == 0 else tf.fill(tf.shape(cells), tf.cast(ratio, tf.int64))
+    )
+    samples = tf.maximum(samples, 0)
+    per_cell = tf.reduce_prod(samples, 1)
+    cell = tf.repeat(length(regions * count), tf.repeat(per_cell, count))
+    region, place = cell // count, cell % count
+    many = tf.gather(per_cell, region)
+    number = length(tf.size(cell, tf.int64)) - tf.gather(tf.cumsum(per_cell * count, exclusive=True), region)
+    across = tf.gather(samples, region)
+    within = tf.stack([number % many // across[:, 1], number % many % across[:, 1]], 1)
+    index = tf.cast(tf.stack([place // shape[1], place % shape[1]], 1), cells.dtype)
+    offset = (tf.cast(within, cells.dtype) + 0.5) / tf.cast(across, cells.dtype)
+    return region, cell, per_cell, index + offset
 
 
 def _corners(points: tf.Tensor, plane: Sequence[int]) -> list[tuple[tf.Tensor, tf.Tensor]]:

@@ -7,6 +7,7 @@ import math
 import tensorflow as tf
 
 from deep500.frameworks.tensorflow.lowering import lowerings
+from deep500.frameworks.tensorflow.lowering._softmax import softmax as softmax_along
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = [
@@ -171,10 +172,7 @@ def tanh(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
 @lowerings.register("Softmax", since=13)
 def softmax(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     """Return exp(x) / sum(exp(x)) along one axis. Source: ONNX Softmax-13."""
-    axis = node.attributes.get("axis", -1)
-    # TensorFlow's kernel gives zeros beside NaN and infinity; what is added is 0 or, where the maximum is neither, NaN.
-    nan = tf.stop_gradient(0 * tf.reduce_max(x, axis, keepdims=True))
-    return tf.nn.softmax(x, axis) + nan
+    return softmax_along(x, node.attributes.get("axis", -1))
 
 
 @lowerings.register("LogSoftmax", since=13)

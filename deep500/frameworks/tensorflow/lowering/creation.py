@@ -133,14 +133,16 @@ def multinomial(node: OperatorNode, logits: tf.Tensor) -> tf.Tensor:
 def _normal(node: OperatorNode, shape: tf.Tensor, default: tf.DType = tf.float32) -> tf.Tensor:
     dtype = _float_type(node, default)
     numbers = _drawn("normal", node, shape, dtype)
-    scale, mean = (tf.cast(node.attributes.get(name, value), dtype) for name, value in (("scale", 1.0), ("mean", 0.0)))
+    scale, mean = (
+        tf.constant(node.attributes.get(name, value), dtype) for name, value in (("scale", 1.0), ("mean", 0.0))
+    )
     return numbers * scale + mean
 
 
 def _uniform(node: OperatorNode, shape: tf.Tensor, default: tf.DType = tf.float32) -> tf.Tensor:
     dtype = _float_type(node, default)
     numbers = _drawn("uniform", node, shape, dtype)
-    low, high = (tf.cast(node.attributes.get(name, value), dtype) for name, value in (("low", 0.0), ("high", 1.0)))
+    low, high = (tf.constant(node.attributes.get(name, value), dtype) for name, value in (("low", 0.0), ("high", 1.0)))
     return numbers * (high - low) + low
 
 

@@ -115,10 +115,20 @@ NARROW_INTEGERS = {
 
 def _product(a: tf.Tensor, b: tf.Tensor, transpose_a: bool = False, transpose_b: bool = False) -> tf.Tensor:
     """Return the product of (stacks of) matrices."""
+    if not transpose_a and not transpose_b and _is_one_product(a, b):
+        flat = tf.linalg.matmul(tf.reshape(a, [-1, a.shape[-1]]), b)
+        return tf.reshape(flat, [-1 if size is None else size for size in (*a.shape[:-1], b.shape[-1])])
     y = tf.linalg.matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
     inner = a.shape[-2 if transpose_a else -1] or b.shape[-1 if transpose_b else -2]
     # Fused with a bias, TensorFlow's product of matrices without elements aborts the process.
     return unfused(y) if is_empty(y) or not inner else y
+
+
+def _is_one_product(a: tf.Tensor, b: tf.Tensor) -> bool:
+    """Return whether a stack times one matrix can be computed, in less time, as one product of its rows."""
+    if not a.dtype.is_floating or not (a.shape.rank or 0) > 2 or b.shape.rank != 2 or is_empty(a) or is_empty(b):
+        return False
+    return a.shape[-1] is not None and b.shape[-1] is not None and a.shape.as_list().count(None) <= 1
 
 
 def _check_addend(node: OperatorNode, c: tf.Tensor, y: tf.Tensor) -> None:
