@@ -6,8 +6,8 @@
    inputs. Errors of nodes before it cannot reach it, so the first node that differs here is the one to look at.
 
 What is allowed follows from the dtype and from the length of reductions (:mod:`deep500.measure.tolerance`): of a node
-its own, of the whole network all that lie on the way. A gradient may be zero but for rounding: what softmax does not see
-of a key's bias, what a normalisation takes away again. It is measured by the largest gradient beside it.
+its own, of the whole network all that lie on the way. A gradient that is zero but for rounding, such as that by the bias
+of attention's keys, which softmax does not see, is measured by the largest gradient beside it.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def pad_by(
         raise OperatorError(f"Padding has the mode {mode!r}; accepted are constant, {', '.join(_SOURCES)}.")
     x = crop_and_pad(x, first, count, [0] * len(count), [0] * len(count))
     if mode == "reflect" and _is_mirrored(x, put):
-        return tf.pad(x, tf.transpose([vector(numbers) for numbers in put]), "REFLECT")
+        return tf.pad(x, tf.constant(list(zip(*put, strict=True)), tf.int32), "REFLECT")
     for axis, (before, behind) in enumerate(zip(*put, strict=True)):
         if not (_is_zero(before) and _is_zero(behind)):
             own = size(x, axis)

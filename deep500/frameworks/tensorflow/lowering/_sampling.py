@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import tensorflow as tf
 
 from deep500.core.errors import OperatorError
-from deep500.frameworks.tensorflow.lowering._parameters import length, product, size, sizes, vector
+from deep500.frameworks.tensorflow.lowering._parameters import Size, length, product, size, sizes, vector
 
 __all__ = ["GRID_MODES", "grid_sample", "roi_align"]
 
@@ -184,7 +184,7 @@ def roi_align(
 
 
 def _samples(
-    cells: tf.Tensor, regions: Any, shape: tuple[int, int], ratio: int
+    cells: tf.Tensor, regions: Size, shape: tuple[int, int], ratio: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Return all samples of all cells in one row, since regions may have different numbers of them.
 

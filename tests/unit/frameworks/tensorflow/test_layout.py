@@ -211,3 +211,92 @@ def test_kernel_with_a_second_reader() -> None:
     ]
     model = model_of(nodes, {"x": ("float64", ["N", 2, 4, 5])}, ["y0"], {"w": random(3, 2, 3, 2)})
     assert check(model).stored_tensor("w").shape == (3, 2, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "others", "attributes"),
+    [
+        ("Pad", [np.array([0, 0, 1, 2, 0, 0, 0, 1])], {}),
+        ("Pad", [np.array([1, 2, 0, 1]), None, np.array([-1, 2])], {"mode": "reflect"}),
+        ("Slice", [np.array([1, 0, 1]), np.array([2, 3, 3])], {}),
+        ("Slice", [np.array([3, 1]), np.array([0, 3]), np.array([-2, 1]), np.array([-1, 1])], {}),
+        ("Resize", [None, np.array([1.0, 1.0, 2.0, 1.5], np.float32)], {"mode": "linear"}),
+        ("Resize", [None, None, np.array([9, 7])], {"mode": "nearest", "axes": [3, 2]}),
+        ("InstanceNormalization", [random(4), random(4, seed=1)], {}),
+        ("LRN", [], {"size": 3}),
+        ("LpPool", [], {"kernel_shape": [2, 3], "p": 3, "pads": [1, 0, 0, 1]}),
+        ("ConvTranspose", [random(4, 3, 2, 2)], {"strides": [2, 1]}),
+        ("Clip", [np.array(0.0), np.array(6.0)], {}),
+    ],
+)
+def test_nothing_moves_between_two_convolutions(op_type: str, others: list[Any], attributes: dict[str, Any]) -> None:
+    stored = {f"i{index}": value for index, value in enumerate(others) if value is not None}
+    names = ["" if value is None else f"i{index}" for index, value in enumerate(others)]
+    channels = {"Slice": 3 if len(others) == 2 else 2, "ConvTranspose": 3}.get(op_type, 4)
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"], name="conv1"),
+        helper.make_node(op_type, ["a", *names], ["c"], name="between", **attributes),
+        helper.make_node("Conv", ["c", "w2"], ["y0"], name="conv2"),
+    ]
+    stored |= {"w1": random(4, 2, 1, 1), "w2": random(2, channels, 1, 1)}
+    # As many images as channels: the reference of LRN takes the one number for the other.
+    executor = check(model_of(nodes, {"x": ("float64", ["N", 2, 5, 6])}, ["y0"], stored), {"x": random(4, 2, 5, 6)})
+    assert operations(executor).count("Transpose") == 2  # of the input and of the output
+
+
+@pytest.mark.parametrize("axis", [1, 2, -1])
+def test_parts_are_channels_last(axis: int) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"], name="conv1"),
+        helper.make_node("Split", ["a"], ["b", "c"], name="split", axis=axis, num_outputs=2),
+        helper.make_node("Mul", ["b", "c"], ["d"], name="mul"),
+        helper.make_node("MaxPool", ["d"], ["y0"], name="pool", kernel_shape=[1, 1]),
+    ]
+    stored = {"w1": random(4, 2, 1, 1)}
+    executor = check(model_of(nodes, {"x": ("float64", ["N", 2, 4, 6])}, ["y0"], stored), {"x": random(2, 2, 4, 6)})
+    assert operations(executor).count("Transpose") == 2
+
+
+def test_transpositions_of_a_converted_network() -> None:
+    """Keras' images and kernels have TensorFlow's layouts; a converter puts a Transpose before each convolution."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["image"], name="to_first", perm=[0, 3, 1, 2]),
+        helper.make_node("Transpose", ["k"], ["w"], name="kernel", perm=[3, 2, 0, 1]),
+        helper.make_node("Conv", ["image", "w"], ["a"], name="conv"),
+        helper.make_node("Transpose", ["a"], ["b"], name="to_last", perm=[0, 2, 3, 1]),
+        helper.make_node("Transpose", ["b"], ["c"], name="to_first_again", perm=[0, 3, 1, 2]),
+        helper.make_node("Relu", ["c"], ["d"], name="relu"),
+        helper.make_node("Transpose", ["d"], ["y0"], name="out", perm=[0, 2, 3, 1]),
+        helper.make_node("ReduceSum", ["y0"], ["loss"], name="sum", keepdims=0),
+    ]
+    kernel = random(2, 3, 4, 5)
+    model = model_of(nodes, {"x": ("float64", ["N", 6, 7, 4])}, ["y0", "loss"], {"k": kernel})
+    executor = check(model, {"x": random(2, 6, 7, 4)})
+    assert "Transpose" not in operations(executor)
+    np.testing.assert_array_equal(executor.fetch("k"), kernel)
+    check_executor_gradients(executor, {"x": random(2, 6, 7, 4)})
+
+
+@pytest.mark.parametrize("perm", [(1, 0), None, (0, 1)])
+def test_chained_transpositions_of_matrices(perm: tuple[int, ...] | None) -> None:
+    attributes = {} if perm is None else {"perm": perm}
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["a"], name="first"),
+        helper.make_node("Transpose", ["a"], ["b"], name="second", **attributes),
+        helper.make_node("MatMul", ["b", "w"], ["y0"], name="product"),
+    ]
+    rows = 3 if perm == (0, 1) else 4
+    check(model_of(nodes, {"x": ("float64", [3, 4])}, ["y0"], {"w": random(rows, 2)}), {"x": random(3, 4)})
+
+
+def test_gradient_of_clip_at_its_bounds() -> None:
+    """It is 1 there, also where an activation with another derivative computes the values."""
+    nodes = [
+        helper.make_node("Clip", ["w", "low", "high"], ["y0"], name="clip"),
+        helper.make_node("Add", ["y0", "x"], ["sum"], name="add"),
+        helper.make_node("ReduceSum", ["sum"], ["loss"], name="reduce", keepdims=0),
+    ]
+    stored = {"w": np.array([-1.0, 0.0, 3.0, 6.0, 7.0]), "low": np.array(0.0), "high": np.array(6.0)}
+    executor = from_model(model_of(nodes, {"x": ("float64", [5])}, ["loss"], stored))
+    executor.inference_and_backprop({"x": np.zeros(5)})
+    np.testing.assert_array_equal(executor.fetch("w.grad"), [0, 1, 1, 1, 0])
