@@ -206,9 +206,12 @@ class GraphExecutor(abc.ABC):
     def synchronize(self) -> None:
         """Wait until the device has finished what was asked of it."""
 
-    @abc.abstractmethod
     def has_lowering(self, domain: str, op_type: str, version: int) -> bool:
-        """Whether the adapter itself runs an operator; if not, it is replaced by its ONNX function where it has one."""
+        """Whether the adapter itself runs an operator, as it does by default.
+
+        If not, the operator is replaced by its definition in terms of others, where ONNX has one.
+        """
+        return True
 
     def value_to_numpy(self, value: Any) -> Any:
         """Return an output of any kind: an array, a list of them for a sequence, ``None`` for an absent optional."""
