@@ -131,10 +131,6 @@ class OnnxRuntimeExecutor(GraphExecutor):
         """Whether a value is a NumPy array."""
         return isinstance(value, np.ndarray)
 
-    def has_lowering(self, domain: str, op_type: str, version: int) -> bool:
-        """Return that it has one: ONNX Runtime takes networks as they are, and expands functions itself."""
-        return True
-
     def synchronize(self) -> None:
         """Return at once: a run has ended when ONNX Runtime returns."""
 

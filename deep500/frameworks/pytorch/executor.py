@@ -193,10 +193,7 @@ def _detached(value: Any) -> Any:
 def _call(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[torch.Tensor, ...]:
     """Call a module with its hooks (``GraphModule``'s own call would print what it raises), or its compiled form."""
     results: tuple[torch.Tensor, ...]
-    if isinstance(function, fx.GraphModule):
-        results = torch.nn.Module.__call__(function, *inputs)
-    else:
-        results = function(*inputs)
+    results = torch.nn.Module.__call__(function, *inputs) if isinstance(function, fx.GraphModule) else function(*inputs)
     return results
 
 

@@ -37,11 +37,13 @@ class StoredTensors(torch.nn.Module):
         """Start empty."""
         super().__init__()
         self.attributes: dict[str, str] = {}
+        self._taken = {"_taken", *dir(self)}
 
     def add(self, name: str, tensor: Any, *, trained: bool) -> None:
         """Keep a tensor, or an array of texts, under its ONNX name."""
-        attribute = python_name(name, set(self.attributes.values()))
+        attribute = python_name(name, self._taken)
         self.attributes[name] = attribute
+        self._taken.add(attribute)
         if trained:
             self.register_parameter(attribute, torch.nn.Parameter(tensor))
         elif isinstance(tensor, torch.Tensor):

@@ -6,8 +6,8 @@
    inputs. Errors of nodes before it cannot reach it, so the first node that differs here is the one to look at.
 
 What is allowed follows from the dtype and from the length of reductions (:mod:`deep500.measure.tolerance`): of a node
-its own, of the whole network all that lie on the way. A gradient that is zero but for rounding, such as that by the bias
-of attention's keys, which softmax does not see, is measured by the largest gradient beside it.
+its own, of the whole network all that lie on the way. A gradient that is zero but for rounding, such as that by the
+bias of attention's keys, which softmax does not see, is measured by the largest gradient beside it.
 """
 
 from __future__ import annotations
@@ -166,7 +166,9 @@ class _Ladder:
     def _compared(
         self, whole: Mapping[str, Mapping[str, Any]], lengths: Mapping[str, int], outputs: Sequence[str]
     ) -> tuple[list[TensorComparison], list[TensorComparison]]:
-        expected = whole[self.labels[0]]
+        position = {name: index for index, name in enumerate(lengths)}
+        found = whole[self.labels[0]]
+        expected = {name: found[name] for name in sorted(found, key=lambda name: position.get(name, len(position)))}
         total = max(lengths.values(), default=16)
         steepest = max((largest(value) for name, value in expected.items() if _is_gradient(name)), default=0.0)
         rows: list[TensorComparison] = []
