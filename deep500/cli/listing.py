@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from deep500.cli.plain_formula import plain_formula
 from deep500.core.errors import UnknownNameError, near_miss
 from deep500.core.registry import Registry
 from deep500.core.requirement import Requirement
@@ -50,7 +51,11 @@ def _first_sentence(text: str) -> str:
     """Return a docstring's first sentence as plain text, without the marks of reStructuredText."""
     paragraph = " ".join(text.partition("\n\n")[0].split())
     sentence = re.split(r"(?<=[^.]{2})\. (?=[A-Z])", paragraph)[0].rstrip(".")
-    return re.sub(r":[a-z]+:`~?([^`]*)`|``([^`]*)``", lambda match: match[1] or match[2], sentence)
+    return re.sub(r":([a-z]+):`~?([^`]*)`|``([^`]*)``", _without_marks, sentence)
+
+
+def _without_marks(match: re.Match[str]) -> str:
+    return plain_formula(match[2]) if match[1] == "math" else match[2] or match[3]
 
 
 def _exported_names(tree: ast.Module) -> list[str]:

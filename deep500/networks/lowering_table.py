@@ -69,7 +69,7 @@ class LoweringTable:
                 return table[max(fitting)]
         reason = f": it has one from version {min(versions)} on, and the node is older" if versions else ""
         raise UnsupportedOperatorError(
-            f"The {self.framework} adapter has no lowering for {node.label}{reason}. 'deep500 list operators' shows "
+            f"The {self.framework} adapter has no lowering for {node.label}{reason}. docs/operators.md is the table of "
             f"what can be run; docs/extending.md shows how to add a lowering."
         )
 

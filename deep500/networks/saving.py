@@ -109,11 +109,15 @@ def _without_tensors(model: ir.Model) -> onnx.ModelProto:
         for value in values:
             value.const_value = None
             model.graph.initializers.pop(str(value.name))
-        return ir.to_proto(model)
+        proto: onnx.ModelProto = ir.to_proto(model)
     finally:
         for value, tensor in zip(values, tensors):
             value.const_value = tensor
             model.graph.initializers.add(value)
+    # What is written of them besides, such as their roles, was left out with them.
+    named = {info.name for info in (*proto.graph.input, *proto.graph.value_info)}
+    proto.graph.value_info.extend(ir.to_proto(v) for v in values if v.metadata_props and v.name not in named)
+    return proto
 
 
 def _tensor(model: ir.Model, name: str, current: Callable[[str], Any] | None) -> onnx.TensorProto:

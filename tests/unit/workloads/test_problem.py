@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from deep500.core.errors import UnsupportedOperatorError
+from deep500.frameworks import FRAMEWORKS
 from deep500.frameworks.reference.problem_functions import problem_function
 from deep500.measure.results.document import content_hash
 from deep500.measure.sampling.launch import run_launch
@@ -190,6 +191,7 @@ def test_both_forms_are_measured_in_one_launch() -> None:
 
 def test_adapter_without_problems_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "load_framework", lambda name: object())
+    monkeypatch.setitem(FRAMEWORKS._loaded, "other", object())
 
     with pytest.raises(UnsupportedOperatorError, match="The adapter of other has no problem_function"):
         problem_workload(WorkloadSpec("x", "small", "gemm", {"size": 1}, "other"), Small())

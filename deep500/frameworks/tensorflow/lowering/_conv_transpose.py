@@ -25,8 +25,8 @@ class _Extent:
     Attributes:
         stride: Distance between the windows of neighbouring elements.
         full: Size of all windows together.
-        begin: How many elements are left out at the beginning; not negative.
-        end: How many elements are left out at the end; negative where zeros are added.
+        begin: How many elements are left out at the beginning; negative where zeros are added.
+        end: How many elements are left out at the end; as ``begin``.
         output: Size of what is wanted.
     """
 
@@ -104,9 +104,10 @@ def _extents(node: OperatorNode, sizes: Sequence[Any], kernel: Sequence[int]) ->
 
 
 def _begin(total: Any, automatic: str) -> Any:
-    """Return the part of a padding that comes first; there is no negative one."""
-    begin = total // 2 if automatic == "SAME_UPPER" else total - total // 2
-    return maximum(begin, 0)
+    """Return the part of a padding that comes first; where it is not SAME's, there is no negative one."""
+    if not automatic.startswith("SAME"):
+        total = maximum(total, 0)
+    return total // 2 if automatic == "SAME_UPPER" else total - total // 2
 
 
 def _grouped(x: tf.Tensor, w: tf.Tensor, extents: Sequence[_Extent], group: int) -> tf.Tensor:
@@ -138,8 +139,9 @@ def _transposed(x: tf.Tensor, w: tf.Tensor, extents: Sequence[_Extent]) -> tf.Te
 
 def _cropped(y: tf.Tensor, extents: Sequence[_Extent]) -> tf.Tensor:
     """Return the wanted part of a whole result ``[N, spatial..., O]``, with zeros where that has no elements."""
-    missing = [maximum(-extent.end, 0) for extent in extents]
-    if any(not isinstance(number, int) or number for number in missing):
-        y = tf.pad(y, [[0, 0], *([0, number] for number in missing), [0, 0]])
-    cuts = tuple(slice(extent.begin, extent.begin + extent.output) for extent in extents)
+    missing = [[maximum(-number, 0) for number in (extent.begin, extent.end)] for extent in extents]
+    if any(not isinstance(number, int) or number for pair in missing for number in pair):
+        y = tf.pad(y, [[0, 0], *missing, [0, 0]])
+    first = [maximum(extent.begin, 0) for extent in extents]
+    cuts = tuple(slice(begin, begin + extent.output) for begin, extent in zip(first, extents, strict=True))
     return y[(slice(None), *cuts, slice(None))]
