@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator, Sequence
 
 import tensorflow as tf
 
 from deep500.core.texts import message_of
 from deep500.frameworks.tensorflow._function import ProgramFunction
+from deep500.measure.clock import Stopwatch
 
 __all__ = ["choose_form"]
 
@@ -90,8 +90,6 @@ def _unchanged_variables(function: ProgramFunction) -> Iterator[None]:
 
 def _timed(function: ProgramFunction, inputs: Sequence[tf.Tensor], wait: Callable[[], None]) -> float:
     """Return how long a run takes."""
-    wait()
-    start = time.perf_counter()
+    watch = Stopwatch(wait)
     function(*inputs)
-    wait()
-    return time.perf_counter() - start
+    return watch.elapsed_s()

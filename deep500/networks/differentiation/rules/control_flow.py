@@ -168,12 +168,7 @@ def _way_back(
         The gradients by the initial states, and by what was read slice by slice.
     """
     write, inner = node.builder, node.builder.child()
-    original = onnx.GraphProto()
-    original.CopyFrom(body)
-    extra = len(initial) + (1 if head else 0)  # the outputs and nodes that only keep the states
-    if extra:
-        del original.output[-extra:]
-        del original.node[-extra:]
+    original = _without_kept_states(body, len(initial) + (1 if head else 0))
     float_states = [i for i, value in enumerate(initial) if is_differentiable(inner, value.name)]
     captured = [name for name in captured_names(node.proto) if name in node.active]
     carried = [inner.input("by_state", like=_unsized(write, initial[i])) for i in float_states]
@@ -200,21 +195,8 @@ def _way_back(
     graph = graph_of(inner, f"{body.name}.gradient", entered, made)
     start = [_given_or_zeros(write, by_states, node, i) for i in float_states]
     start += [write.zeros_like(write.value(name)) for name in captured]
-    axes = [part.axis for part, is_wanted in zip(read, wanted, strict=True) if is_wanted]
-    ways = [part.direction for part, is_wanted in zip(read, wanted, strict=True) if is_wanted]
-    settings: dict[str, Any] = {"scan_output_axes": axes or None, "scan_output_directions": ways or None}
-    results = list(
-        write.ops(
-            "Scan",
-            *start,
-            *(part.outer for part in parts),
-            count=len(made),
-            body=graph,
-            num_scan_inputs=len(parts),
-            scan_input_axes=[part.axis for part in parts],
-            scan_input_directions=[part.direction for part in parts],
-            **settings,
-        )
+    results = _scan(
+        write, graph, start, parts, [part for part, is_wanted in zip(read, wanted, strict=True) if is_wanted]
     )
     by_initial: list[Value | None] = [None] * len(initial)
     for i in float_states:
@@ -226,6 +208,37 @@ def _way_back(
         for part, is_wanted in zip(read, wanted, strict=True)
     ]
     return by_initial, by_read
+
+
+def _without_kept_states(body: onnx.GraphProto, extra: int) -> onnx.GraphProto:
+    """Return a body without its last outputs and nodes, which only keep the states."""
+    original = onnx.GraphProto()
+    original.CopyFrom(body)
+    if extra:
+        del original.output[-extra:]
+        del original.node[-extra:]
+    return original
+
+
+def _scan(
+    write: GraphBuilder, graph: onnx.GraphProto, start: list[Value], parts: list[_Scanned], stacked: list[_Scanned]
+) -> list[Value]:
+    """Append a Scan over slices, whose last outputs are stacked as some of them were; return its outputs."""
+    axes, ways = [part.axis for part in stacked], [part.direction for part in stacked]
+    settings: dict[str, Any] = {"scan_output_axes": axes or None, "scan_output_directions": ways or None}
+    return list(
+        write.ops(
+            "Scan",
+            *start,
+            *(part.outer for part in parts),
+            count=len(start) + len(stacked),
+            body=graph,
+            num_scan_inputs=len(parts),
+            scan_input_axes=[part.axis for part in parts],
+            scan_input_directions=[part.direction for part in parts],
+            **settings,
+        )
+    )
 
 
 def _given_or_zeros(write: GraphBuilder, by_states: list[Value | None], node: ReversedNode, index: int) -> Value:
