@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import torch
 
@@ -300,4 +301,18 @@ def clip(
     """
     if low is None and high is None:
         return torch.clone(x)
-    return _clipped(x, low, high) if lacks_kernels(node) else torch.clamp(x, low, high)
+    if lacks_kernels(node):
+        return _clipped(x, low, high)
+    # PyTorch is several times quicker with numbers than with tensors of one element, which broadcast.
+    numbers = [_number(node, index, bound) for index, bound in ((1, low), (2, high))]
+    if all(number is None or isinstance(number, float) for number in numbers):
+        return torch.clamp(x, *numbers)
+    return torch.clamp(x, low, high)
+
+
+def _number(node: OperatorNode, index: int, bound: Any) -> Any:
+    """Return a bound as a number where it is stored and exact as such, else as it is."""
+    constant = node.constants.get(index)
+    if constant is None or constant.size != 1 or constant.dtype.name not in ("float16", "float32", "float64"):
+        return bound
+    return float(constant.reshape(()))
