@@ -219,6 +219,17 @@ class GraphExecutor(abc.ABC):
             return [self.value_to_numpy(entry) for entry in value]
         return None if value is None else self.to_numpy(value)
 
+    def from_dlpack(self, value: Any) -> Any:
+        """Return another library's tensor (one with ``__dlpack__``) as an array or native tensor of the same memory.
+
+        What cannot be shared, such as a tensor that requires a gradient or lies on another device, is taken as any
+        other value.
+        """
+        try:
+            return np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, ValueError, AttributeError):
+            return as_array("x", value)
+
     def is_native(self, value: Any) -> bool:
         """Whether a value is one of the framework's own tensors; anything else is taken through NumPy."""
         return isinstance(value, np.ndarray)
@@ -297,7 +308,7 @@ class GraphExecutor(abc.ABC):
         if isinstance(value, np.ndarray):
             value = value if value.dtype.isnative else as_array(name, value)
         elif not self.is_native(value):
-            value = as_array(name, value)
+            value = self.from_dlpack(value) if hasattr(value, "__dlpack__") else as_array(name, value)
         self._check_input(name, value, descriptor, sizes)
         return self.to_native(value, descriptor)
 

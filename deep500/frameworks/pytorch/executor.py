@@ -143,6 +143,13 @@ class PyTorchExecutor(GraphExecutor):
         tensor = value if isinstance(value, torch.Tensor) else to_tensor(value)
         return tensor if tensor.device == self.torch_device else tensor.to(self.torch_device, non_blocking=True)
 
+    def from_dlpack(self, value: Any) -> Any:
+        """Return another library's tensor as one of PyTorch's, of the same memory where that can be shared."""
+        try:
+            return torch.utils.dlpack.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, AttributeError):
+            return super().from_dlpack(value)
+
     def to_numpy(self, tensor: Any) -> NDArray[Any]:
         """Return a tensor as a NumPy array, shared when it lies on the processor."""
         if not isinstance(tensor, torch.Tensor):

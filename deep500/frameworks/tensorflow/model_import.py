@@ -126,6 +126,14 @@ def _converted(model: Any, function: Any, inputs: list[Any], weights: list[Any])
             f"The Keras model {model.name!r} cannot be converted to ONNX: {message_of(error)}"
         ) from error
     converted: onnx.ModelProto = proto
+    known = {f"{given.name}:0" for given in signature} | {given.name for given in signature}
+    strays = [value.name for value in converted.graph.input if value.name not in known]
+    if strays:
+        raise InvalidNetworkError(
+            f"The conversion of the Keras model {model.name!r} leaves inputs that are none of the model's: "
+            f"{', '.join(strays)}. tf2onnx makes them of constants that a layer holds outside of its weights, such as "
+            f"the mean of a Normalization; leave that layer out (include_preprocessing=False) and apply it to the data."
+        )
     return converted
 
 

@@ -1,27 +1,8 @@
-"""Residual network of 18 layers for ImageNet."""
+"""ResNet-18, the residual network of 18 layers for ImageNet. Source: see ``imagenet_resnet``."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
-from onnxscript import nn
-
+from deep500.networks.models._depths import of_depth
 from deep500.networks.models.imagenet_resnet import imagenet_resnet
 
 __all__ = ["resnet18"]
 
-
-def resnet18(*, classes: int = 1000, shape: Sequence[int] = (3, 224, 224), width: int = 64) -> nn.Module:
-    """Return ResNet-18, the residual network of 18 layers for ImageNet.
-
-    Source: K. He et al., "Deep residual learning for image recognition", CVPR 2016, Table 1.
-
-    Args:
-        classes: Number of classes.
-        shape: Shape of one sample, ``(C, H, W)``.
-        width: Feature maps of the first stage.
-
-    Raises:
-        InvalidInputError: As :func:`deep500.networks.models.imagenet_resnet.imagenet_resnet`.
-    """
-    return imagenet_resnet(classes=classes, shape=shape, depth=18, width=width)
+resnet18 = of_depth(imagenet_resnet, "resnet18", 18)

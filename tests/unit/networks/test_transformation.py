@@ -79,7 +79,18 @@ def test_dropped_loss_is_caught_without_running() -> None:
 def test_inputs_can_be_given() -> None:
     inputs = {"input": np.ones((3, 4), np.float32), "label": np.array([0, 1, 2])}
 
-    transform(classifier(), Unchanged(), executor=from_model, inputs=inputs)
+    network = classifier()
+
+    result = transform(network, Unchanged(), executor=from_model, inputs=inputs)
+
+    assert result.weights_hash() == network.weights_hash()
+    with pytest.raises(InvalidInputError, match="label"):
+        transform(
+            network,
+            Unchanged(),
+            executor=from_model,
+            inputs={"input": inputs["input"][:2], "label": inputs["label"]},
+        )
 
 
 def test_comparison_covers_outputs_losses_and_gradients() -> None:
