@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Union
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from deep500.core.errors import DatasetError
 from deep500.core.tensor_descriptor import TensorDescriptor
 
-__all__ = ["Dataset", "DatasetIndexError", "SampleIndex", "check_index"]
+__all__ = ["Dataset", "DatasetIndexError", "SampleIndex", "check_batch", "check_index", "sample_numbers"]
 
 #: One sample (an integer), or several (a slice, a list or an array of integers).
 SampleIndex = Union[int, "np.integer[Any]", slice, Sequence[int], "NDArray[np.integer[Any]]"]
@@ -77,6 +77,22 @@ class Dataset(abc.ABC):
             DatasetError: The index is none of these.
         """
 
+    def read_into(self, index: SampleIndex, batch: Mapping[str, NDArray[Any]]) -> None:
+        """Read several samples into arrays that are there, as the input pipeline does with shared memory.
+
+        Args:
+            index: A slice or integer array.
+            batch: Arrays ``[N, ...]`` by the names of the network's inputs, as :meth:`__getitem__` would return them;
+                the contents are replaced.
+
+        Raises:
+            DatasetError: An array is missing, or not of the samples' dtype and shape.
+        """
+        values = self[index]
+        check_batch(batch, {name: TensorDescriptor(value.dtype, value.shape) for name, value in values.items()})
+        for name, value in values.items():
+            batch[name][...] = value
+
     def __iter__(self) -> Iterator[dict[str, NDArray[Any]]]:
         """Iterate once over the samples, one by one."""
         return (self[index] for index in range(len(self)))
@@ -139,3 +155,31 @@ def check_index(index: Any, length: int) -> int | slice | NDArray[np.int64]:
     if outside.size:
         raise DatasetIndexError(f"There is no sample {outside.flat[0]}; the data set has {length}, numbered from 0.")
     return int(numbers) if numbers.ndim == 0 else numbers.astype(np.int64)
+
+
+def sample_numbers(where: int | slice | NDArray[np.int64], length: int) -> NDArray[np.int64]:
+    """Return the numbers, from 0, of the samples that a checked index stands for."""
+    if isinstance(where, slice):
+        return np.arange(*where.indices(length), dtype=np.int64)
+    numbers = np.atleast_1d(np.asarray(where, np.int64))
+    return np.where(numbers < 0, numbers + length, numbers)
+
+
+def check_batch(batch: Mapping[str, NDArray[Any]], expected: Mapping[str, TensorDescriptor]) -> None:
+    """Check that arrays can take samples.
+
+    Args:
+        batch: The arrays by name.
+        expected: What each must be.
+
+    Raises:
+        DatasetError: One is missing, or of another dtype or shape.
+    """
+    for name, descriptor in expected.items():
+        array = batch.get(name)
+        if array is None or array.dtype != descriptor.numpy_dtype or array.shape != descriptor.shape:
+            received = "nothing" if array is None else f"{array.dtype.name} of shape {array.shape}"
+            raise DatasetError(
+                f"Samples are to be read into the array {name!r}, which is {received}; it must be {descriptor.dtype} "
+                f"of shape {descriptor.shape}."
+            )

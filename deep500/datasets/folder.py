@@ -7,8 +7,9 @@ from os import PathLike
 from pathlib import Path
 
 from deep500.core.errors import DatasetError
+from deep500.core.texts import shown_path
 
-__all__ = ["DATA_VARIABLE", "data_folder"]
+__all__ = ["DATA_VARIABLE", "data_folder", "may_download"]
 
 #: Environment variable that names the folder.
 DATA_VARIABLE = "DEEP500_DATA"
@@ -38,3 +39,21 @@ def data_folder(folder: str | PathLike[str] | None = None) -> Path:
     import platformdirs
 
     return platformdirs.user_cache_path("deep500", appauthor=False) / "datasets"
+
+
+def may_download(folder: str | PathLike[str] | None, download: bool) -> bool:
+    """Whether files may be downloaded to a folder: a mistyped one is not made and filled.
+
+    Args:
+        folder: The folder that a user named, ``None`` for the default.
+        download: Whether the user wants it.
+
+    Raises:
+        DatasetError: ``download`` is neither True nor False, or the named path is a file.
+    """
+    if not isinstance(download, bool):
+        raise DatasetError(f"download was given as {download!r}; accepted are True and False.")
+    named = None if folder is None else data_folder(folder)
+    if named is not None and named.exists() and not named.is_dir():
+        raise DatasetError(f"folder was given as {shown_path(named)}, which is a file; accepted is a folder.")
+    return download and (named is None or named.is_dir())

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deep500.core.errors import DatasetError
+from deep500.datasets._labels import as_array, checked_labels, has_nan
+from deep500.datasets._memory import MappedPart, mapped_part, reopened
 from deep500.datasets.dataset import Dataset, SampleIndex, check_index
 
 __all__ = ["NumpyDataset"]
@@ -35,6 +37,8 @@ class NumpyDataset(Dataset):
         labels: ArrayLike | None = None,
         label_node: str | None = "label",
         classes: int | None = None,
+        *,
+        allow_nan: bool = False,
     ) -> None:
         """Wrap arrays.
 
@@ -45,15 +49,21 @@ class NumpyDataset(Dataset):
                 regression targets and keep their dtype.
             label_node: Name of the network's input that the labels are for.
             classes: Number of classes; by default one more than the largest label.
+            allow_nan: Whether samples may hold NaN.
 
         Raises:
             DatasetError: There are no samples, samples and labels differ in number, the dtype is not of numbers, a
-                class number is not from 0 to ``classes - 1``, or a regression target is NaN.
+                class number is not from 0 to ``classes - 1``, or a sample or regression target is NaN. (Samples in a
+                memory map are checked when they are read.)
         """
-        self.data = _array("data", data)
+        self.data = as_array("data", data)
         self.labels: NDArray[Any] | None = None
         if len(self.data) == 0:
             raise DatasetError("The data set was given no samples; it needs at least one.")
+        # A memory map is not read as a whole for this; its samples are checked as they are read.
+        self._checks_reading = isinstance(self.data, np.memmap) and not allow_nan
+        if not allow_nan and not self._checks_reading and has_nan(self.data):
+            raise DatasetError(f"The data {_first_nan(self.data)}; repair it, or accept it with allow_nan=True.")
         if labels is None:
             if classes is not None:
                 raise DatasetError(f"classes was given as {classes!r} without labels. Give labels too.")
@@ -61,24 +71,9 @@ class NumpyDataset(Dataset):
             return
         if label_node is None:
             raise DatasetError("Labels were given with label_node=None. Name the network's input that they are for.")
-        array = _array("labels", labels)
-        if len(array) != len(self.data):
-            raise DatasetError(f"There are {len(self.data)} samples and {len(array)} labels; both must be as many.")
-        if array.dtype.kind in "iu":
-            numbers = array.astype(np.int64, copy=False)
-            super().__init__(data_node, label_node, int(numbers.max()) + 1 if classes is None else classes)
-            _check_class_numbers(numbers, self.classes or 0)
-            self.labels = numbers
-            return
-        if array.dtype.kind == "b" or classes is not None:
-            raise DatasetError(
-                f"Labels were given as {array.dtype.name}; class numbers must be integers. Convert them first, for "
-                f"example with labels.astype('int64')."
-            )
-        if np.isnan(array).any():
-            raise DatasetError("A label is NaN; regression targets must be numbers.")
+        array, count = checked_labels(labels, len(self.data), classes)
+        super().__init__(data_node, label_node, count)
         self.labels = array
-        super().__init__(data_node, label_node)
 
     def __len__(self) -> int:
         """Return the number of samples."""
@@ -88,35 +83,29 @@ class NumpyDataset(Dataset):
         """Return copies of one sample or several; see :meth:`Dataset.__getitem__`."""
         where = check_index(index, len(self))
         sample = {self.input_node: _copied(self.data, where)}
+        if self._checks_reading and has_nan(sample[self.input_node]):
+            raise DatasetError(f"The data {_first_nan(self.data)}; repair it, or accept it with allow_nan=True.")
         if self.labels is not None and self.label_node is not None:
             sample[self.label_node] = _copied(self.labels, where)
         return sample
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Replace memory maps by their places in files, so that worker processes get no copies of them."""
+        return {name: (mapped_part(v) or v) if isinstance(v, np.ndarray) else v for name, v in self.__dict__.items()}
 
-def _check_class_numbers(labels: NDArray[np.int64], classes: int) -> None:
-    wrong = np.argwhere((labels < 0) | (labels >= classes))
-    if wrong.size:
-        place = tuple(int(i) for i in wrong[0])
-        raise DatasetError(
-            f"The label of sample {place[0]} is {labels[place]}; with {classes} classes, accepted are 0 to "
-            f"{classes - 1}."
-        )
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Map the files again."""
+        self.__dict__.update({name: reopened(v) if isinstance(v, MappedPart) else v for name, v in state.items()})
+
+
+def _first_nan(data: NDArray[Any]) -> str:
+    for number, sample in enumerate(data):
+        wrong = np.argwhere(np.isnan(np.atleast_1d(sample)))
+        if wrong.size:
+            return f"is NaN in sample {number}, element {tuple(int(i) for i in wrong[0])}"
+    return "holds NaN"
 
 
 def _copied(array: NDArray[Any], where: int | slice | NDArray[np.int64]) -> NDArray[Any]:
     # An integer array copies by itself; a view would let a transformation change the data set.
-    return array[where] if isinstance(where, np.ndarray) else np.array(array[where])
-
-
-def _array(argument: str, values: ArrayLike) -> NDArray[Any]:
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise DatasetError(f"{argument} is not an array: {error}") from error
-    # "V" is how NumPy sees the dtypes of ml_dtypes, such as bfloat16.
-    if array.ndim == 0 or array.dtype.kind not in "biufV":
-        raise DatasetError(
-            f"{argument} was given as {array.dtype.name} of shape {array.shape}; accepted are arrays of numbers whose "
-            f"first dimension counts the samples."
-        )
-    return array
+    return np.array(array[where]) if not isinstance(where, np.ndarray) else np.asarray(array[where])

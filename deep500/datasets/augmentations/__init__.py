@@ -1,0 +1,1 @@
+"""One augmentation of images per file."""
