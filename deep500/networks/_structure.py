@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import onnx
@@ -16,6 +16,9 @@ __all__ = ["PACKED", "all_tensors", "check_structure", "expected_size", "has_lon
 
 #: How deep graphs may be nested in graphs; the tools that read them call themselves once for each.
 _DEEPEST = 32
+
+#: How many nodes functions may stand for when the functions that it calls are written out.
+_MOST_NODES = 2**20
 
 #: Float attributes in which NaN is a value like any other: data, and what is written where there is none.
 _MAY_BE_NAN = ("value_float", "value_floats", "extrapolation_value", "floats")
@@ -56,6 +59,7 @@ def check_structure(proto: onnx.ModelProto, origin: str) -> None:
     try:
         _check_texts(proto)
         _check_imports(proto)
+        _check_functions(proto)
         for graph, depth in _graphs(proto):
             if depth > _DEEPEST:
                 raise InvalidNetworkError(
@@ -153,6 +157,42 @@ def _check_imports(proto: onnx.ModelProto) -> None:
             )
         if not 1 <= entry.version < 2**31:
             raise InvalidNetworkError(f"it imports domain {domain or 'ai.onnx'!r} in version {entry.version}.")
+
+
+def _check_functions(proto: onnx.ModelProto) -> None:
+    """Refuse functions that call functions so often that nobody can write them out: 40 can stand for 2**40 nodes."""
+    bodies = {(f.domain, f.name, f.overload): f.node for f in proto.functions}
+    counts: dict[tuple[str, str, str], int] = {}
+    begun = set()
+    pending = list(bodies)
+    while pending:
+        key = pending[-1]
+        calls = [(node.domain, node.op_type, node.overload) for node in _with_held(bodies[key])]
+        open_calls = list(dict.fromkeys(call for call in calls if call in bodies and call not in begun))
+        if key in begun or not open_calls:
+            begun.add(key)
+            # A function that calls itself has no number yet; ONNX' checker refuses it.
+            counts.setdefault(key, sum(counts.get(call, 1) for call in calls))
+            pending.pop()
+        else:
+            begun.add(key)
+            pending += open_calls
+        if counts.get(key, 0) > _MOST_NODES:
+            raise InvalidNetworkError(
+                f"function {key[0]}::{key[1]} stands for {counts[key]:,} nodes; accepted are up to {_MOST_NODES:,}."
+            )
+    called = [(node.domain, node.op_type, node.overload) for graph, _ in _graphs(proto) for node in graph.node]
+    total = sum(counts[call] for call in called if call in counts)
+    if total > _MOST_NODES:
+        raise InvalidNetworkError(f"its functions stand for {total:,} nodes; accepted are up to {_MOST_NODES:,}.")
+
+
+def _with_held(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Yield nodes, and those of the graphs that they hold."""
+    pending, depth = list(nodes), 0
+    while pending and depth <= _DEEPEST:
+        yield from pending
+        pending, depth = [inner for node in pending for graph in _held(node) for inner in graph.node], depth + 1
 
 
 def _check_names(graph: onnx.GraphProto) -> None:

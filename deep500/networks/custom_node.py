@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from deep500.core.errors import InvalidNetworkError, OperatorError, UnknownNameE
 from deep500.core.tensor_descriptor import Dimension, TensorDescriptor
 from deep500.networks.operator_node import OperatorNode, describe_value, read_node
 from deep500.operators.custom.catalogue import find_custom_op, register_custom_op
-from deep500.operators.custom.custom_op import CUSTOM_DOMAIN, CustomOp
+from deep500.operators.custom.custom_op import CUSTOM_DOMAIN, CustomOp, CustomPythonOp
 from deep500.operators.custom.native_op import NativeOp
 
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ def node_operator(node: OperatorNode) -> CustomOp:
         raise InvalidNetworkError(
             f"{node.label} has {len(node.outputs)} outputs; the custom operator gives {op.output_count}."
         )
+    if isinstance(op, CustomPythonOp):
+        op = copy.copy(op)  # the author's own may be called outside of networks
+        op.in_network = True
     return op
 
 

@@ -14,9 +14,11 @@ import onnx.numpy_helper
 from deep500.core.errors import InvalidInputError, near_miss
 from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.networks.differentiation.differentiate import differentiated, reached_inputs
+from deep500.networks.loading import load_model
 from deep500.networks.network import Network
 from deep500.networks.program import Program
 from deep500.networks.program_model import program_model
+from deep500.networks.tensor_roles import ROLE_KEY, TensorRole
 
 __all__ = ["gradient_model", "gradient_network"]
 
@@ -53,7 +55,12 @@ def gradient_network(
     del model.graph.input[:]
     model.graph.input.extend(declared)
     model.graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in values.items())
-    return Network.load(model).as_declared()
+    derived = load_model(model)
+    for name, value in derived.graph.initializers.items():
+        is_trained, is_state = name in network.parameters, name in network.states
+        role = TensorRole.PARAMETER if is_trained else TensorRole.STATE if is_state else TensorRole.CONSTANT
+        value.metadata_props[ROLE_KEY] = role.value
+    return Network(derived).as_declared()
 
 
 def gradient_model(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
@@ -13,12 +14,18 @@ from numpy.typing import NDArray
 
 from deep500.core.device import Device, parse_device
 from deep500.core.errors import InvalidInputError, UnknownNameError, near_miss
-from deep500.core.tensor_descriptor import STRING, TensorDescriptor, element_type_name
+from deep500.core.stateful import State
+from deep500.core.tensor_descriptor import TensorDescriptor, element_type_name
 from deep500.core.texts import shown
-from deep500.core.value_descriptor import OptionalDescriptor, SequenceDescriptor, ValueDescriptor
+from deep500.networks._executor_inputs import InputTaker
+from deep500.networks._executor_state import executor_state, restore_executor
 from deep500.networks.executor_event import ExecutorEvent
 from deep500.networks.network import Network
+from deep500.networks.numpy_functions import NumpyFunctions
+from deep500.networks.parameter_updates import ParameterUpdates, TrainingRule
 from deep500.networks.program import Program
+from deep500.networks.random_streams import RandomStreams
+from deep500.networks.tensor_functions import TensorFunctions
 from deep500.networks.tensor_store import as_array, check_fed_tensor
 
 __all__ = ["GraphExecutor", "NetworkSource", "UpdateRule", "gradient_name"]
@@ -37,7 +44,7 @@ def gradient_name(parameter: str) -> str:
     return f"{parameter}.grad"
 
 
-class GraphExecutor(abc.ABC):
+class GraphExecutor(InputTaker):
     """Runs a network in a framework.
 
     Inputs may be NumPy arrays or the framework's tensors; outputs are the framework's tensors, on the executor's
@@ -53,6 +60,7 @@ class GraphExecutor(abc.ABC):
         device: Where it runs.
         events: Listeners of the runs.
         compiles: Whether the framework's compiler is used where it pays.
+        random_streams: From where the network's operators draw random numbers on the host.
         compilation: What came of compiling, by what was compiled: that it pays, or why it is not done. Empty before the
             first run.
     """
@@ -86,6 +94,7 @@ class GraphExecutor(abc.ABC):
         self.device = parse_device(device)
         self.compiles = compile
         self.compilation: dict[str, str] = {}
+        self.random_streams = self._new_random_streams()
         self.events = list(events)
         for event in self.events:
             if not isinstance(event, ExecutorEvent):
@@ -206,6 +215,45 @@ class GraphExecutor(abc.ABC):
     def synchronize(self) -> None:
         """Wait until the device has finished what was asked of it."""
 
+    # What training asks for; an adapter overrides it where it can do better.
+
+    @property
+    def tensor_functions(self) -> TensorFunctions:
+        """What update rules use besides arithmetic on this framework's tensors."""
+        return NumpyFunctions()
+
+    def parameter_updates(self, rule: TrainingRule, source: GraphExecutor | None = None) -> ParameterUpdates:
+        """Return what updates the parameters by an optimizer's rule.
+
+        Args:
+            rule: The optimizer.
+            source: The executor that has the gradients; one that wraps this one, or this one.
+        """
+        return ParameterUpdates(source or self, rule)
+
+    def training_step(self, inputs: Mapping[str, Any], loss: str, updates: ParameterUpdates) -> dict[str, Any]:
+        """Run the network, compute the gradients of a loss, and update the parameters.
+
+        Args:
+            inputs: A tensor for every input that the loss depends on.
+            loss: Name of a scalar output.
+            updates: What :meth:`parameter_updates` returned.
+
+        Returns:
+            Outputs and losses from before the update; the gradients can be fetched.
+        """
+        outputs = self.inference_and_backprop(inputs, loss)
+        updates.apply()
+        return outputs
+
+    def declared_layout(self, name: str, tensor: Any) -> Any:
+        """Return a tensor like a parameter, held as that one, in the layout that the network declares."""
+        return tensor
+
+    def held_layout(self, name: str, tensor: Any) -> Any:
+        """Return a tensor like a parameter, in the layout that the network declares, as that one is held."""
+        return tensor
+
     def has_lowering(self, domain: str, op_type: str, version: int) -> bool:
         """Whether the adapter itself runs an operator, as it does by default.
 
@@ -222,13 +270,13 @@ class GraphExecutor(abc.ABC):
     def from_dlpack(self, value: Any) -> Any:
         """Return another library's tensor (one with ``__dlpack__``) as an array or native tensor of the same memory.
 
-        What cannot be shared, such as a tensor that requires a gradient or lies on another device, is taken as any
-        other value.
+        What cannot be shared, such as a tensor that requires a gradient or lies on another device, is returned as it
+        is, to be taken like any other value.
         """
         try:
             return np.from_dlpack(value)
         except (BufferError, RuntimeError, TypeError, ValueError, AttributeError):
-            return as_array("x", value)
+            return value
 
     def is_native(self, value: Any) -> bool:
         """Whether a value is one of the framework's own tensors; anything else is taken through NumPy."""
@@ -239,6 +287,59 @@ class GraphExecutor(abc.ABC):
         return element_type_name(value.dtype)
 
     # What does not depend on the framework.
+
+    def state(self) -> State:
+        """Return a snapshot of parameters, states and random streams; see :class:`deep500.core.stateful.Stateful`."""
+        return executor_state(self)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a snapshot.
+
+        Raises:
+            CheckpointError: It is of another network; nothing is changed then.
+        """
+        restore_executor(self, state)
+
+    def random_state(self) -> State:
+        """Return a snapshot of where the random numbers of the network's operators come from."""
+        return self.random_streams.state()
+
+    def restore_random(self, state: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`random_state` returned.
+
+        Raises:
+            CheckpointError: It is no such snapshot; nothing is changed then.
+        """
+        self.random_streams.restore(state)
+
+    def seed_random(self, seed: int) -> None:
+        """Let the operators that have no seed draw what follows from this one; call it before the network is run."""
+        self.random_streams.seed(seed)
+
+    def deterministic(self, seed: int) -> contextlib.AbstractContextManager[dict[str, Any]]:
+        """Return a block in which equal runs give equal bits; it gives what is switched to what, in JSON's types.
+
+        Args:
+            seed: For switches that need one; :meth:`seed_random` seeds the operators.
+        """
+        return contextlib.nullcontext({})
+
+    def replace_gradients(self, rule: Callable[[Any, str], Any]) -> None:
+        """Replace the gradient by every parameter that has one by ``rule(gradient, name)``, before it is used.
+
+        The tensors that the rule is given, and returns, are the framework's own, as they are held.
+        """
+        for name in self._differentiated[1] if self._differentiated else ():
+            gradient = self.gradient_tensor(name)
+            if gradient is not None:
+                self._set_gradient(name, rule(gradient, name))
+
+    def _set_gradient(self, name: str, gradient: Any) -> None:
+        """Take a tensor for the gradient by a parameter."""
+        raise NotImplementedError(f"{type(self).__name__} lets nobody replace its gradients")
+
+    def _new_random_streams(self) -> RandomStreams:
+        return RandomStreams()
 
     def fetch(self, name: str) -> NDArray[Any]:
         """Return a copy of a tensor by name: stored tensor, gradient, or output of the last run."""
@@ -285,91 +386,7 @@ class GraphExecutor(abc.ABC):
             name += "_"
         return name
 
-    def _prepare(self, inputs: Mapping[str, Any]) -> tuple[Program, list[Any]]:
-        if not isinstance(inputs, Mapping):
-            raise InvalidInputError(
-                f"Inputs were given as {type(inputs).__name__}; accepted is a dictionary of tensors by name, such as "
-                f"{{{next(iter(self.network.inputs), 'input')!r}: x}}."
-            )
-        program = self.network.program(frozenset(inputs))
-        for event in self.events:
-            event.before_executor(inputs)
-        tensors = []
-        sizes: dict[str, tuple[int, str]] = {}
-        for name, descriptor in zip(program.inputs, program.input_types):
-            if isinstance(descriptor, TensorDescriptor):
-                tensors.append(self._taken(name, inputs[name], descriptor, sizes))
-            else:
-                tensors.append(self._taken_value(name, inputs[name], descriptor))
-        return program, tensors
-
-    def _taken(self, name: str, value: Any, descriptor: TensorDescriptor, sizes: dict[str, tuple[int, str]]) -> Any:
-        """Return a tensor that was fed as the framework's own, checked."""
-        if isinstance(value, np.ndarray):
-            value = value if value.dtype.isnative else as_array(name, value)
-        elif not self.is_native(value):
-            value = self.from_dlpack(value) if hasattr(value, "__dlpack__") else as_array(name, value)
-        self._check_input(name, value, descriptor, sizes)
-        return self.to_native(value, descriptor)
-
-    def _taken_value(self, name: str, value: Any, descriptor: ValueDescriptor) -> Any:
-        """Return a value of any kind that was fed in the framework's tensors: a list of them for a sequence."""
-        if isinstance(descriptor, OptionalDescriptor):
-            return None if value is None else self._taken_value(name, value, descriptor.element)
-        if isinstance(descriptor, SequenceDescriptor):
-            if not isinstance(value, (list, tuple)):
-                raise InvalidInputError(
-                    f"Input {name!r} was given as {shown(value)}; accepted is a list: {descriptor}."
-                )
-            return [self._taken_value(f"{name}[{i}]", entry, descriptor.element) for i, entry in enumerate(value)]
-        if value is None:
-            raise InvalidInputError(f"Input {name!r} was given as None; accepted is {descriptor}.")
-        return self._taken(name, value, descriptor, {})
-
     def _note_compilation(self, purpose: str, found: str) -> None:
         """Write down, and tell, what came of compiling."""
         self.compilation[purpose] = found
         _logger.info("%s of network %r in %s: %s", purpose, self.network.name, self.framework, found)
-
-    def _check_input(
-        self, name: str, value: Any, expected: TensorDescriptor, sizes: dict[str, tuple[int, str]]
-    ) -> None:
-        shape = tuple(value.shape)
-        key = (name, value.dtype, shape)
-        if key not in self._accepted:
-            dtype = self.dtype_name(value)
-            if expected.dtype == STRING and dtype == "object":
-                dtype = STRING
-            received = f"Input {name!r} was given as {dtype}{list(shape)}; accepted is {expected}"
-            if dtype != expected.dtype:
-                raise InvalidInputError(
-                    f"{received}. Convert it first, for example with value.astype({expected.dtype!r})."
-                )
-            if not expected.accepts_shape(shape):
-                raise InvalidInputError(f"{received}.")
-            self._accepted.add(key)
-        for symbol, size in zip(expected.shape or (), shape):
-            if isinstance(symbol, str):
-                first_size, first_name = sizes.setdefault(symbol, (size, name))
-                if first_size != size:
-                    raise InvalidInputError(
-                        f"Inputs {first_name!r} and {name!r} must agree in {symbol!r}; "
-                        f"received {first_size} and {size}."
-                    )
-
-    def _check_loss(self, program: Program, loss: str) -> None:
-        known = [*self.network.losses, *self.network.outputs]
-        if loss not in known:  # a list, so that a name of any type may be asked for
-            raise UnknownNameError(
-                f"The network has no output named {loss!r}.{near_miss(loss, known)} Its outputs: {', '.join(known)}. "
-                f"network.append_loss('SoftmaxCrossEntropyLoss') adds a loss."
-            )
-        if loss not in program.outputs:
-            missing = [name for name in self.network.inputs if name not in program.inputs]
-            raise InvalidInputError(
-                f"The loss {loss!r} needs an input that was not fed, among: {', '.join(missing)}. "
-                f"Fed: {', '.join(program.inputs) or 'nothing'}."
-            )
-        descriptor = (self.network.losses | self.network.outputs)[loss]
-        if not isinstance(descriptor, TensorDescriptor) or descriptor.rank not in (0, None):
-            raise InvalidInputError(f"Only a scalar can be differentiated; output {loss!r} is {descriptor}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from os import PathLike
@@ -21,6 +22,8 @@ from deep500.networks.normalise.defaults import check_attributes, write_defaults
 from deep500.networks.normalise.model import normalise_model
 
 __all__ = ["load_exported", "load_model"]
+
+_logger = logging.getLogger(__name__)
 
 #: What protobuf can hold in one message, in bytes.
 _PROTOBUF_LIMIT = 2**31 - 1
@@ -91,6 +94,7 @@ def load_exported(model: ir.Model, origin: str) -> ir.Model:
 def _checked(proto: onnx.ModelProto, origin: str, held: dict[str, ir.TensorProtocol]) -> ir.Model:
     """Check and normalise a model whose large tensors were set aside, and put them back."""
     write_defaults(proto)
+    _complete_outputs(proto, origin)
     try:
         onnx.checker.check_model(proto, full_check=True)
     except Exception as error:
@@ -105,6 +109,34 @@ def _checked(proto: onnx.ModelProto, origin: str, held: dict[str, ir.TensorProto
         value.const_value = tensor
         model.graph.register_initializer(value)
     return model
+
+
+def _complete_outputs(proto: onnx.ModelProto, origin: str) -> None:
+    """Declare the shapes of outputs that a model leaves open, which ONNX does not allow and exporters do.
+
+    Raises:
+        InvalidNetworkError: One cannot be inferred, or an input has none.
+    """
+    if not any(map(_lacks_shape, (*proto.graph.input, *proto.graph.output))):
+        return
+    inferred = {}
+    try:
+        inferred = {value.name: value for value in onnx.shape_inference.infer_shapes(proto).graph.output}
+    except Exception as error:  # noqa: BLE001 - of unrelated types, as the checker's, which refuses what is wrong
+        _logger.debug("The shapes of %s cannot be inferred: %s", origin, message_of(error))
+    for what, values in (("input", proto.graph.input), ("output", proto.graph.output)):
+        for value in values:
+            if _lacks_shape(value) and what == "output" and value.name in inferred:
+                value.type.CopyFrom(inferred[value.name].type)
+            if _lacks_shape(value):
+                raise InvalidNetworkError(
+                    f"{origin} is not valid ONNX: {what} {value.name!r} is declared without a shape. Declare one; "
+                    f"sizes that are not known may be names, such as ['batch', 3]."
+                )
+
+
+def _lacks_shape(value: onnx.ValueInfoProto) -> bool:
+    return value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape")
 
 
 def _read(source: Any, limit: int | None) -> tuple[onnx.ModelProto, str, Path | None]:
@@ -128,7 +160,8 @@ def _read(source: Any, limit: int | None) -> tuple[onnx.ModelProto, str, Path | 
         size = os.stat(path).st_size
         if size > _allowed(limit):
             raise InvalidNetworkError(f"{origin} has {size:,} bytes, {_excess(limit)}")
-        content = Path(path).read_bytes()
+        with open(path, "rb") as file:
+            content = file.read(_allowed(limit) + 1)  # a device or a pipe does not say its size, and may be endless
     except (OSError, ValueError) as error:  # a null byte is a ValueError
         if isinstance(error, InvalidNetworkError):
             raise
@@ -177,6 +210,8 @@ def _parsed(content: bytes, path: str, origin: str, limit: int | None) -> onnx.M
     except Exception as error:
         # Each of the formats that onnx tells by the file's suffix has parse errors of its own, of unrelated types.
         raise InvalidNetworkError(f"{origin} is not an ONNX file: {_reason(content, error)}") from error
+    if not content:
+        raise InvalidNetworkError(f"{origin} is not an ONNX file: it is empty.")
     if not proto.HasField("graph") and _kind(content):
         raise InvalidNetworkError(f"{origin} is not an ONNX file: it is {_kind(content)}.")
     return proto
@@ -188,7 +223,7 @@ def _kind(content: bytes) -> str:
 
 def _reason(content: bytes, error: Exception) -> str:
     kind = _kind(content)
-    return f"it is {kind}." if kind else f"{message_of(error)} It may be cut off, or be of another kind."
+    return f"it is {kind}." if kind else f"{message_of(error).rstrip('.')}. It may be cut off, or be of another kind."
 
 
 def _set_aside(

@@ -126,8 +126,13 @@ def _check_feasible(layers: Sequence[Layer], memory_bound: int) -> None:
     if least > memory_bound:
         raise InvalidInputError(
             f"memory_bound was given as {memory_bound:,} bytes; layer {name!r} needs {least:,} with the smallest "
-            f"parts. A MicroBatchedExecutor, which runs the whole network in parts, needs less."
+            f"parts.{_advice(layers)}"
         )
+
+
+def _advice(layers: Sequence[Layer]) -> str:
+    """Return what else may help: several layers are divided each for itself, one stands for the whole network."""
+    return " A MicroBatchedExecutor, which runs the whole network in parts, needs less." if len(layers) > 1 else ""
 
 
 def workspace_bytes(node: OperatorNode) -> int:

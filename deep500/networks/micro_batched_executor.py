@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,12 +11,15 @@ from numpy.typing import NDArray
 
 from deep500.core.counts import check_count
 from deep500.core.errors import InvalidInputError, InvalidNetworkError
+from deep500.core.stateful import State
 from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.core.texts import shown
 from deep500.networks.batch_separability import Batching, LossReduction, Reduction, analyse_batching
 from deep500.networks.graph_executor import GraphExecutor, UpdateRule
 from deep500.networks.network import Network
+from deep500.networks.parameter_updates import ParameterUpdates, TrainingRule
 from deep500.networks.program import Program
+from deep500.networks.tensor_functions import TensorFunctions
 
 __all__ = ["MicroBatchedExecutor"]
 
@@ -66,6 +70,7 @@ class MicroBatchedExecutor(GraphExecutor):
             )
         self.inner, self.frozen_statistics = inner, frozen_statistics
         self.device, self.events = inner.device, []
+        self.random_streams = inner.random_streams
         self.network: Network = inner.network.bind(self)
         self._stored_names = frozenset((*self.network.parameters, *self.network.states, *self.network.constants))
         self._outputs: Mapping[str, Any] = {}
@@ -88,6 +93,25 @@ class MicroBatchedExecutor(GraphExecutor):
             InvalidNetworkError: The network makes samples depend on each other, or the loss is no mean or sum of them.
         """
         return self._in_parts(inputs, loss)
+
+    def random_state(self) -> State:
+        """Return a snapshot of where the random numbers come from; see :meth:`GraphExecutor.random_state`."""
+        return self.inner.random_state()
+
+    def restore_random(self, state: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`random_state` returned; see :meth:`GraphExecutor.restore_random`."""
+        self.inner.restore_random(state)
+
+    def seed_random(self, seed: int) -> None:
+        """Seed the operators that have no seed; see :meth:`GraphExecutor.seed_random`."""
+        self.inner.seed_random(seed)
+
+    def deterministic(self, seed: int) -> contextlib.AbstractContextManager[dict[str, Any]]:
+        """Return the wrapped executor's block; see :meth:`GraphExecutor.deterministic`."""
+        return self.inner.deterministic(seed)
+
+    def _set_gradient(self, name: str, gradient: Any) -> None:
+        self._gradients[name] = gradient
 
     def part_weights(
         self, reduction: LossReduction, parts: Sequence[Mapping[str, Any]], counts: Sequence[int]
@@ -200,6 +224,23 @@ class MicroBatchedExecutor(GraphExecutor):
     def update_parameters(self, rule: UpdateRule) -> None:
         """Replace every parameter by the rule, given the gradients of the whole batch."""
         self.inner.update_parameters(lambda grad, param, name: rule(self._gradients.get(name, grad), param, name))
+
+    @property
+    def tensor_functions(self) -> TensorFunctions:
+        """What update rules use, as in the wrapped executor."""
+        return self.inner.tensor_functions
+
+    def parameter_updates(self, rule: TrainingRule, source: GraphExecutor | None = None) -> ParameterUpdates:
+        """Return what the wrapped executor updates parameters with, from the gradients of the whole batch."""
+        return self.inner.parameter_updates(rule, source or self)
+
+    def declared_layout(self, name: str, tensor: Any) -> Any:
+        """Return a tensor like a parameter in the layout that the network declares."""
+        return self.inner.declared_layout(name, tensor)
+
+    def held_layout(self, name: str, tensor: Any) -> Any:
+        """Return a tensor like a parameter as the wrapped executor holds it."""
+        return self.inner.held_layout(name, tensor)
 
     def stored_tensor(self, name: str) -> Any:
         """Return a parameter, state or constant of the wrapped executor."""

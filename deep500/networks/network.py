@@ -129,7 +129,14 @@ class Network:
         save_model(self.model, path, current, external_data=external_data)
 
     def to_proto(self) -> onnx.ModelProto:
-        """Return the network, with the current values of its tensors, as an ``onnx.ModelProto``."""
+        """Return the network, with the current values of its tensors, as an ``onnx.ModelProto``.
+
+        Raises:
+            InvalidNetworkError: It is too large for a message of protobuf; :meth:`save` writes such a network.
+        """
+        from deep500.networks.saving import check_inline
+
+        check_inline(self.model)
         proto = ir.to_proto(self.model)
         if not isinstance(self._store, InitializerStore):
             for tensor in proto.graph.initializer:

@@ -10,7 +10,7 @@ import onnx
 import onnx.backend.base as base
 import onnx.helper
 
-from deep500.core.errors import Deep500Error, InvalidInputError
+from deep500.core.errors import Deep500Error, DeviceError, InvalidInputError
 from deep500.core.texts import shown
 from deep500.networks.graph_executor import GraphExecutor
 from deep500.networks.network import Network
@@ -142,7 +142,9 @@ class NetworkBackend(base.Backend):
 
 def _device(name: str) -> str:
     """Return Deep500's name of a device that ONNX names."""
-    kind, colon, index = name.partition(":")
+    kind, colon, index = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if kind.upper() not in ("CPU", "CUDA"):
+        raise DeviceError(f"{shown(name)} is not a device. Accepted are 'CPU', 'CUDA' and 'CUDA:N' with N from 0.")
     return f"gpu{colon}{index}" if kind.upper() == "CUDA" else name.lower()
 
 

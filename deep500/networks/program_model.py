@@ -10,10 +10,12 @@ import onnx.helper
 import onnx_ir as ir
 from numpy.typing import NDArray
 
+from deep500.core.errors import UnsupportedOperatorError
 from deep500.core.tensor_descriptor import STRING, TensorDescriptor
 from deep500.networks.network import Network
 from deep500.networks.operator_node import OperatorNode
 from deep500.networks.program import Program
+from deep500.networks.saving import INLINE_LIMIT
 
 __all__ = ["node_protos", "program_model", "tensor_proto"]
 
@@ -31,12 +33,16 @@ def program_model(
         network: The network that the program is of.
         program: What the model is to compute.
         stored: Values of the constants, and of those parameters and states that become part of the model. The others
-            are inputs, after those of the program.
+            are inputs, after those of the program; so are all of them where a message of protobuf cannot hold them.
         shapes: Shapes of inputs, by name, in place of what the network declares.
 
     Returns:
         A model whose outputs are ``program.outputs`` followed by the next values of the states.
+
+    Raises:
+        UnsupportedOperatorError: The constants alone are too large for a model.
     """
+    stored = _within_protobuf(network, program, stored)
     graph = network.model.graph
     values = {value.name: value for value in (*graph.inputs, *graph.initializers.values())}
     initializers = [
@@ -56,6 +62,22 @@ def program_model(
         ir_version=network.model.ir_version,
         producer_name="deep500",
     )
+
+
+def _within_protobuf(
+    network: Network, program: Program, stored: Mapping[str, NDArray[Any]]
+) -> Mapping[str, NDArray[Any]]:
+    """Return what of the stored tensors becomes part of the model."""
+    if sum(value.nbytes for value in stored.values()) <= INLINE_LIMIT:
+        return stored
+    constants = {name: stored[name] for name in program.constants if name in stored}
+    size = sum(value.nbytes for value in constants.values())
+    if size > INLINE_LIMIT:
+        raise UnsupportedOperatorError(
+            f"The constants of network {network.name!r} have {size:,} bytes; a model for another runtime holds at most "
+            f"{INLINE_LIMIT:,}."
+        )
+    return constants
 
 
 def tensor_proto(name: str, value: NDArray[Any]) -> onnx.TensorProto:

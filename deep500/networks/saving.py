@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError, EncodeError
 from deep500.core.errors import InvalidNetworkError
 from deep500.networks._tensor_values import stored_tensor
 
-__all__ = ["INLINE_LIMIT", "save_model"]
+__all__ = ["INLINE_LIMIT", "check_inline", "save_model"]
 
 #: Size of the tensors, in bytes, from which on they go to a file of their own: protobuf holds 2 GB in one.
 INLINE_LIMIT = 2**31 - 2**24
@@ -28,6 +28,21 @@ _SMALL = 1024
 
 #: Where tensors begin in their file, so that it can be mapped into memory.
 _ALIGNMENT = 4096
+
+
+def check_inline(model: ir.Model) -> None:
+    """Check that a message of protobuf can hold a model.
+
+    Raises:
+        InvalidNetworkError: It cannot.
+    """
+    tensors = [value.const_value for value in model.graph.initializers.values()]
+    size = sum(tensor.nbytes for tensor in tensors if tensor is not None)
+    if size > INLINE_LIMIT:
+        raise InvalidNetworkError(
+            f"Network {model.graph.name!r} has {size:,} bytes in its tensors; a model in memory holds at most "
+            f"{INLINE_LIMIT:,}. Save it: network.save('model.onnx') puts them into a second file."
+        )
 
 
 def save_model(

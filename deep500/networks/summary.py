@@ -49,7 +49,7 @@ def network_summary(network: Network, batch_size: int = 1, sizes: Mapping[str, i
         UnknownNameError: No input has a size of a name that was given.
     """
     count = count_flops(network, batch_size, sizes=sizes, partial=True)
-    lines = [f"Network {escaped(network.name)!r} in {_MODES[network.mode]}"]
+    lines = [f"Network {network.name!r} in {_MODES[network.mode]}"]
     lines += _tensors("Inputs", network.inputs)
     lines += _tensors("Outputs", network.outputs)
     lines += _tensors("Losses", network.losses)
@@ -58,7 +58,7 @@ def network_summary(network: Network, batch_size: int = 1, sizes: Mapping[str, i
 
 
 def _tensors(title: str, descriptors: Mapping[str, Any]) -> list[str]:
-    described = [f"{name}: {_UNKNOWN if d is None else d}" for name, d in descriptors.items()]
+    described = [f"{escaped(f'{name}: {_UNKNOWN if d is None else d}')}" for name, d in descriptors.items()]
     return [f"{title}: {', '.join(described)}"] if described else []
 
 
@@ -86,7 +86,7 @@ def _nested(node: ir.Node, bound: ir.Node, imports: Mapping[str, int], depth: in
     """
     for (name, graph), (_, counted) in zip(held_graphs(node), held_graphs(bound)):
         inputs = ", ".join(f"{value.name}: {_described(value)}" for value in graph.inputs)
-        yield f"{'  ' * depth}{name}({inputs})", "", "", "", ""
+        yield f"{'  ' * depth}{escaped(name)}({escaped(inputs)})", "", "", "", ""
         for inner, inner_bound in zip(graph, counted):
             stored = [v for v in dict.fromkeys(inner.inputs) if v is not None and v.name in graph.initializers]
             trained = [v.shape for v in stored if initializer_role(v) is TensorRole.PARAMETER and v.shape is not None]
@@ -112,7 +112,7 @@ def _element_count(shape: ir.Shape) -> int:
 def _row(node: ir.Node, name: str, parameters: int, flops: int | None, depth: int) -> _Row:
     return (
         "  " * depth + escaped(" ".join(name.split())),
-        f"{node.domain}::{node.op_type}" if node.domain else node.op_type,
+        escaped(f"{node.domain}::{node.op_type}" if node.domain else node.op_type),
         ", ".join(_described(value) for value in node.outputs if value.name),
         f"{parameters:,}",
         _UNKNOWN if flops is None else f"{flops:,}",
@@ -121,7 +121,7 @@ def _row(node: ir.Node, name: str, parameters: int, flops: int | None, depth: in
 
 def _described(value: ir.Value) -> str:
     descriptor = describe_type(value.type, value.shape)
-    return _UNKNOWN if descriptor is None else str(descriptor)
+    return _UNKNOWN if descriptor is None else escaped(str(descriptor))
 
 
 def _totals(network: Network, count: FlopCount) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _totals(network: Network, count: FlopCount) -> Iterator[str]:
     samples = "1 sample" if count.batch_size == 1 else f"{count.batch_size:,} samples"
     yield f"FLOPs of one inference of {samples}: {count.total:,}"
     if count.uncounted:
-        counts = {name: _nodes(number) for name, number in count.uncounted.items()}
+        counts = {escaped(name): _nodes(number) for name, number in count.uncounted.items()}
         yield f"Not counted, for want of a rule: {', '.join(f'{name} ({text})' for name, text in counts.items())}"
     if count.obstacles:
         first = next(iter(count.obstacles.values()))

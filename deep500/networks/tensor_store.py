@@ -13,8 +13,12 @@ from deep500.core.errors import InvalidInputError, UnknownNameError, near_miss
 from deep500.core.tensor_descriptor import STRING, TensorDescriptor
 from deep500.networks._tensor_values import stored_tensor, tensor_value
 from deep500.networks.operator_node import describe_value
+from deep500.networks.tensor_roles import TensorRole, initializer_role
 
 __all__ = ["InitializerStore", "TensorStore", "as_array", "check_fed_tensor"]
+
+#: Most names that a message lists.
+_MOST_NAMES = 40
 
 
 class TensorStore(Protocol):
@@ -62,12 +66,18 @@ class InitializerStore:
     def _tensor(self, name: str) -> ir.TensorProtocol:
         value = self._graph.initializers.get(name)
         if value is None or value.const_value is None:
-            known = list(self._graph.initializers)
+            roles = self._graph.initializers
+            known = sorted(roles, key=lambda n: initializer_role(roles[n]) is TensorRole.CONSTANT)
             raise UnknownNameError(
-                f"The network holds no tensor named {name!r}.{near_miss(name, known)} "
-                f"It holds: {', '.join(known) or 'none'}."
+                f"The network holds no tensor named {name!r}.{near_miss(name, known)} It holds: {_listed(known)}."
             )
         return value.const_value
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return some of the names: an exported network holds hundreds of constants that nobody asks for."""
+    more = len(names) - _MOST_NAMES
+    return (", ".join(names[:_MOST_NAMES]) or "none") + (f" and {more} more" if more > 0 else "")
 
 
 def as_array(name: str, value: Any) -> NDArray[Any]:

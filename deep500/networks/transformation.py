@@ -100,6 +100,11 @@ def transform(
         raise InvalidInputError(
             f"transform was given {shown(network)}; accepted is a Network (Network.load reads one)."
         )
+    if executor is not None and not callable(executor):
+        raise InvalidInputError(
+            f"executor was given as {shown(executor)}; accepted is what makes one of a network, such as "
+            f"reference.from_model."
+        )
     if inputs is not None and executor is None:
         raise InvalidInputError("Inputs were given without an executor to run them; give both or neither.")
     found = _found(transformation)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import functools
 import importlib
 import importlib.util
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,18 +17,20 @@ import onnx
 from numpy.typing import NDArray
 
 from deep500.networks import Network
+from deep500.networks.transforms.precision import Precision
 
 __all__ = [
+    "Arrays",
     "MissingPackageError",
     "Model",
     "Recipe",
-    "keras_model",
     "light_model",
     "smp_model",
     "timm_model",
     "torch_model",
     "transformer_model",
     "unet_model",
+    "with_loss",
 ]
 
 Arrays = dict[str, NDArray[Any]]
@@ -49,6 +52,7 @@ class Model:
         own_outputs: The outputs that the model's own library computed, in the network's order; ``None`` where the model
             comes as a file.
         own_gradients: The gradients of the loss that the model's own library computes, by the parameters' names.
+        in_float64: Makes the same model in float64, where it can be made.
     """
 
     network: Network
@@ -57,6 +61,7 @@ class Model:
     proto: onnx.ModelProto
     own_outputs: list[NDArray[Any]] | None = None
     own_gradients: Callable[[], Arrays] | None = None
+    in_float64: Callable[[], Model] | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +131,7 @@ def _from_torch(module: Any, example: Any, *, train: bool = False, seed: int = 0
     for parameter in module.parameters():
         parameter.requires_grad_(parameter.dtype.is_floating_point)
     network = Network.from_torch(module, example, **options)
+    before = copy.deepcopy(module)
     proto = network.to_proto()
     positional = () if isinstance(example, Mapping) else example if isinstance(example, tuple) else (example,)
     named = dict(example) if isinstance(example, Mapping) else {}
@@ -137,7 +143,7 @@ def _from_torch(module: Any, example: Any, *, train: bool = False, seed: int = 0
     module.eval()
     with torch.no_grad():
         own_outputs = [value.numpy() for value in run()]
-    loss, label = _with_loss(network, own_outputs[0], train, seed)
+    loss, label = with_loss(network, own_outputs[0], train, seed)
 
     def own_gradients() -> Arrays:
         module.train(train)
@@ -146,7 +152,31 @@ def _from_torch(module: Any, example: Any, *, train: bool = False, seed: int = 0
         measured(run()[0], torch.from_numpy(label)).backward()
         return {name: p.grad.numpy() for name, p in module.named_parameters() if p.grad is not None}
 
-    return Model(network, inputs, label, proto, own_outputs, own_gradients)
+    def in_float64() -> Model:
+        with _default_of_float64():
+            return _from_torch(before.double(), _doubled(example), train=train, seed=seed, **options)
+
+    return Model(network, inputs, label, proto, own_outputs, own_gradients, in_float64)
+
+
+@contextlib.contextmanager
+def _default_of_float64() -> Iterator[None]:
+    """Let modules make what they make on the way in float64, too."""
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def _doubled(example: Any) -> Any:
+    if isinstance(example, Mapping):
+        return {name: _doubled(value) for name, value in example.items()}
+    if isinstance(example, tuple):
+        return tuple(_doubled(value) for value in example)
+    return example.double() if example.is_floating_point() else example
 
 
 def _tensors(value: Any) -> Any:
@@ -160,14 +190,14 @@ def _tensors(value: Any) -> Any:
         yield value
 
 
-def _with_loss(network: Network, prediction: NDArray[Any], train: bool, seed: int) -> tuple[str, NDArray[Any]]:
+def with_loss(network: Network, prediction: NDArray[Any], train: bool, seed: int) -> tuple[str, NDArray[Any]]:
     """Append the loss that fits a prediction; return its name and a label."""
     rng = np.random.default_rng(seed + 1)
     label: NDArray[Any]
     if prediction.ndim == 2:
         loss, label = "SoftmaxCrossEntropyLoss", rng.integers(0, prediction.shape[1], len(prediction))
     else:
-        loss, label = "MeanSquaredError", rng.standard_normal(prediction.shape).astype(np.float32)
+        loss, label = "MeanSquaredError", rng.standard_normal(prediction.shape).astype(prediction.dtype)
     network.append_loss(loss, prediction=next(iter(network.outputs)))
     (network.train if train else network.eval)()
     return loss, label
@@ -211,8 +241,18 @@ def timm_model(name: str, size: int, *, batch: int = 4, train: bool = False, **s
     )
 
 
-def transformer_model(name: str, arguments: Sequence[str], output: str, **settings: Any) -> Callable[[], Model]:
-    """Return what makes a model of the package transformers: configuration ``<name>Config``, inputs of 2 texts."""
+def transformer_model(
+    name: str, arguments: Sequence[str], output: str, *, sound: Sequence[int] = (), **settings: Any
+) -> Callable[[], Model]:
+    """Return what makes a model of the package transformers.
+
+    Args:
+        name: ``<configuration>:<class>``, without "Config" and without the same name before the class.
+        arguments: What it is called with: two texts each.
+        output: The output that is kept.
+        sound: Shape of two sounds, ``input_features``, that it hears before it writes.
+        **settings: Those of the configuration.
+    """
 
     def make() -> Model:
         import torch
@@ -242,71 +282,18 @@ def transformer_model(name: str, arguments: Sequence[str], output: str, **settin
             def forward(self, input_ids: torch.Tensor, decoder_input_ids: torch.Tensor) -> Any:
                 return self.model(input_ids=input_ids, decoder_input_ids=decoder_input_ids, **kept)[output]
 
+        class Sound(OneText):
+            """The same of a model that hears and writes."""
+
+            def forward(self, input_features: torch.Tensor, decoder_input_ids: torch.Tensor) -> Any:
+                return self.model(input_features=input_features, decoder_input_ids=decoder_input_ids, **kept)[output]
+
         tokens = {a: torch.randint(1, 40, (2, 6 - i)) for i, a in enumerate(arguments)}
+        if sound:
+            return _from_torch(Sound(), {"input_features": torch.randn(*sound), **tokens})
         return _from_torch((OneText, TwoTexts)[len(arguments) - 1](), tokens)
 
     return make
-
-
-# --- Keras ------------------------------------------------------------------------------------------------------------
-
-
-def keras_model(
-    name: str, size: int, *, batch: int = 4, generic: str = "", train: bool = False, **settings: Any
-) -> Callable[[], Model]:
-    """Return what makes a model of ``keras.applications``.
-
-    Args:
-        name: The model's name there.
-        size: Height and width of the images.
-        batch: How many.
-        generic: The function of the same module that ``name`` calls with a size of its own; it makes smaller ones.
-        train: Whether the model is differentiated in training mode. Deep ones are not: normalised by statistics of few
-            numbers, their gradients depend on the last bits so much that two libraries differ by more than a percent.
-        **settings: What the function is called with.
-    """
-
-    def make() -> Model:
-        import keras
-
-        keras.utils.set_random_seed(0)
-        function = getattr(keras.applications, name)
-        if generic:
-            function = getattr(sys.modules[function.__module__], generic)
-        made = {"weights": None, "classes": 10, "classifier_activation": None, "input_shape": (size, size, 3)}
-        model = function(**{**made, **settings})
-        scale = 255.0 if any("rescaling" in layer.name for layer in model._flatten_layers()) else 1.0
-        images = scale * np.random.default_rng(0).random((batch, size, size, 3), np.float32)
-        return _from_keras(model, images, train=train)
-
-    return make
-
-
-def _from_keras(model: Any, images: NDArray[Any], *, train: bool) -> Model:
-    import tensorflow as tf
-
-    rng = np.random.default_rng(3)
-    for weight in model.weights:
-        kind = weight.path.rpartition("/")[2]
-        if kind == "moving_mean" or kind in ("bias", "beta"):
-            weight.assign(0.1 * rng.standard_normal(weight.shape).astype(np.float32))
-        elif kind == "moving_variance" or (kind == "gamma" and float(np.max(np.asarray(weight))) < 1e-3):
-            # The scales are those of ConvNeXt, which begin so small that they hide its blocks.
-            weight.assign(rng.uniform(0.5, 1.5, weight.shape).astype(np.float32))
-    network = Network.from_keras(model)
-    proto = network.to_proto()
-
-    own_outputs = [np.asarray(model(images, training=False))]
-    _, label = _with_loss(network, own_outputs[0], train, 0)
-
-    def own_gradients() -> Arrays:
-        with tf.GradientTape() as tape:
-            scores = model(images, training=train)
-            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(label, scores))
-        gradients = tape.gradient(loss, model.trainable_variables)
-        return {v.path: np.asarray(g) for v, g in zip(model.trainable_variables, gradients) if g is not None}
-
-    return Model(network, dict(zip(network.inputs, [images])), label, proto, own_outputs, own_gradients)
 
 
 # --- the ONNX project's own -------------------------------------------------------------------------------------------
@@ -338,8 +325,12 @@ def light_model(name: str, head: int = 0) -> Callable[[], Model]:
         inputs = {key: rng.standard_normal(shape).astype(np.float32) for key, shape in shapes.items()}
         network = Network.load(proto)
         output = proto.graph.output[0].type.tensor_type.shape.dim
-        _, label = _with_loss(network, np.zeros([d.dim_value for d in output], np.float32), False, 0)
-        return Model(network, inputs, label, proto)
+        _, label = with_loss(network, np.zeros([d.dim_value for d in output], np.float32), False, 0)
+
+        def in_float64() -> Model:
+            return Model(Precision("float64").apply(network).eval(), inputs, label, proto)
+
+        return Model(network, inputs, label, proto, in_float64=in_float64)
 
     return make
 

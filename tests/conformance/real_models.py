@@ -7,9 +7,9 @@ torchvision, timm, transformers, diffusers, segmentation-models-pytorch, pytorch
 
 from __future__ import annotations
 
+from tests.conformance.keras_models import keras_model
 from tests.conformance.real_model_sources import (
     Recipe,
-    keras_model,
     light_model,
     smp_model,
     timm_model,
@@ -74,7 +74,7 @@ _TORCH = [
 _KERAS = [
     Recipe(
         "keras-mobilenet-v3",
-        keras_model("MobileNetV3Small", 64, alpha=0.35, dropout_rate=0.0, train=False),
+        keras_model("MobileNetV3Small", 64, alpha=0.35, dropout_rate=0.0),
         ("keras", "tf2onnx"),
     ),
     Recipe(
@@ -157,6 +157,7 @@ _FURTHER = [
         ("timm",),
     ),
     Recipe("timm-convnext", timm_model("convnext_atto", 64, **_FEW), ("timm",)),
+    Recipe("timm-mobilevit", timm_model("mobilevit_xxs", 64, batch=2), ("timm",), True),
     Recipe("timm-mixer", timm_model("mixer_s32_224", 64, img_size=64), ("timm",), True, by_reference=False),
     Recipe("timm-mobilenet-v3", timm_model("mobilenetv3_small_050", 64, train=True), ("timm",), True),
     Recipe("timm-regnet", timm_model("regnety_002", 64, train=True), ("timm",), True),
@@ -176,7 +177,13 @@ _FURTHER = [
         True,
     ),
     Recipe("smp-unet", smp_model("Unet", "resnet18"), ("segmentation_models_pytorch",), True, by_reference=False),
-    Recipe("smp-deeplab", smp_model("DeepLabV3Plus", "resnet18"), ("segmentation_models_pytorch",), True, False),
+    Recipe(
+        "smp-deeplab",
+        smp_model("DeepLabV3Plus", "resnet18", decoder_aspp_dropout=0.0),
+        ("segmentation_models_pytorch",),
+        True,
+        by_reference=False,
+    ),
     Recipe(
         "transformers-bert",
         transformer_model("Bert", ["input_ids"], "last_hidden_state", **_WORDS, **_NO_DROPOUT),
@@ -218,6 +225,31 @@ _FURTHER = [
         ),
         ("transformers",),
     ),
+    Recipe(
+        "transformers-whisper",
+        transformer_model(
+            "Whisper",
+            ["decoder_input_ids"],
+            "last_hidden_state",
+            sound=(2, 8, 24),
+            num_mel_bins=8,
+            d_model=16,
+            encoder_layers=2,
+            decoder_layers=2,
+            encoder_attention_heads=2,
+            decoder_attention_heads=2,
+            encoder_ffn_dim=32,
+            decoder_ffn_dim=32,
+            max_source_positions=12,
+            max_target_positions=8,
+            dropout=0.0,
+            pad_token_id=0,
+            bos_token_id=1,
+            eos_token_id=2,
+            decoder_start_token_id=1,
+        ),
+        ("transformers",),
+    ),
     Recipe("diffusers-unet", unet_model, ("diffusers",)),
     Recipe(
         "monai-unet-3d",
@@ -236,7 +268,10 @@ _FURTHER = [
     Recipe(
         "pytorchcv-seresnet",
         torch_model(
-            "pytorchcv.model_provider.get_model", (4, 3, 64, 64), name="seresnet10", num_classes=10, train=True
+            "pytorchcv.model_provider.get_model",
+            (4, 3, 32, 32),
+            name="seresnet20_cifar10",
+            train=True,
         ),
         ("pytorchcv.model_provider",),
         True,

@@ -19,6 +19,9 @@ from deep500.networks.normalise.expand import expand_functions
 
 __all__ = ["differentiated", "reached_inputs"]
 
+#: Operators of which ONNX infers nothing, and whose output has the type of the first input.
+_OF_TYPE_OF_INPUT = {"GroupNormalization"}
+
 
 def differentiated(
     model: onnx.ModelProto, inputs: Sequence[str], output: str, what: str
@@ -124,8 +127,19 @@ def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 
 def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
+    known = list(_all_nodes(model.graph))
+    simpler = onnx.ModelProto()
+    simpler.CopyFrom(model)
+    for node in _all_nodes(simpler.graph):
+        if node.op_type in _OF_TYPE_OF_INPUT and not node.domain:
+            del node.input[1:], node.attribute[:]
+            node.op_type = "Identity"
     try:
-        return onnx.shape_inference.infer_shapes(model, data_prop=True)
+        inferred = onnx.shape_inference.infer_shapes(simpler, data_prop=True)
     except Exception as error:
         # Shape inference reports contradictions by exceptions of several unrelated types.
         raise InvalidInputError(f"The shapes of the inputs contradict the network: {message_of(error)}") from error
+    for node, original in zip(_all_nodes(inferred.graph), known, strict=True):
+        if node.op_type != original.op_type:
+            node.CopyFrom(original)
+    return inferred

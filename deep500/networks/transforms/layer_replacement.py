@@ -38,7 +38,10 @@ class LayerReplacement(Transformation):
             InvalidInputError: An argument is not accepted.
         """
         if not isinstance(op, CustomOp):
-            raise InvalidInputError(f"LayerReplacement was given {shown(op)}; accepted is a custom operator.")
+            raise InvalidInputError(
+                f"LayerReplacement was given {shown(op)} in the place of nodes; accepted is a custom operator, as in "
+                f"LayerReplacement(op, 'Relu')."
+            )
         for what, text in (("operator", operator), ("nodes", nodes)):
             if not isinstance(text, str) or not text:
                 raise InvalidInputError(f"{what} was given as {text!r}; accepted are texts that are not empty.")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
-import onnx.defs
 import onnx_ir as ir
 
 from deep500.core.errors import InvalidInputError, InvalidNetworkError
@@ -15,6 +14,7 @@ from deep500.networks.network import Network
 from deep500.networks.operator_node import held_graphs, read_node
 from deep500.networks.transformation import Transformation
 from deep500.networks.transforms._graphs import unused_name
+from deep500.networks.transforms._schemas import allows_dtype, type_letter
 
 __all__ = ["Precision"]
 
@@ -132,7 +132,7 @@ class _Rewriting:
         for node in self.graph:
             for index, value in enumerate(node.inputs):
                 if value is not None and value.dtype == self.source:
-                    allowed = not self.precision.is_kept(node) and _allows(node, "inputs", index, self.target)
+                    allowed = not self.precision.is_kept(node) and allows_dtype(node, "inputs", index, self.target)
                     wanted[node, index] = self.target if allowed else self.source
         return wanted
 
@@ -178,14 +178,13 @@ class _Rewriting:
 
     def _follows(self, node: ir.Node, index: int, value: ir.Value) -> bool:
         """Whether an output is of the new dtype: it is of the type of an input that is, or of one that is named."""
-        if value.dtype != self.source or not _allows(node, "outputs", index, self.target):
+        if value.dtype != self.source or not allows_dtype(node, "outputs", index, self.target):
             return False
-        schema = _schema(node)
-        letter = _formal(schema.outputs, index).type_str
+        letter = type_letter(node, "outputs", index)
         readers = [
             node.inputs[i]
             for i in range(len(node.inputs))
-            if node.inputs[i] is not None and _formal(schema.inputs, i).type_str == letter
+            if node.inputs[i] is not None and type_letter(node, "inputs", i) == letter
         ]
         return all(v.dtype == self.target for v in readers if v is not None)
 
@@ -201,24 +200,3 @@ class _Rewriting:
         output.metadata_props.clear()
         self.graph.append(cast)
         self.graph.outputs[index] = restored
-
-
-def _schema(node: ir.Node) -> onnx.defs.OpSchema:
-    version = node.version
-    if version is None and node.graph is not None:
-        version = node.graph.opset_imports.get(node.domain)
-    return onnx.defs.get_schema(node.op_type, version or onnx.defs.onnx_opset_version(), node.domain)
-
-
-def _formal(parameters: Sequence[onnx.defs.OpSchema.FormalParameter], index: int) -> onnx.defs.OpSchema.FormalParameter:
-    listed = list(parameters)
-    return listed[min(index, len(listed) - 1)]  # the last may stand for any number
-
-
-def _allows(node: ir.Node, side: str, index: int, dtype: ir.DataType) -> bool:
-    """Whether ONNX defines an operator for a dtype at a place."""
-    schema = _schema(node)
-    letter = _formal(getattr(schema, side), index).type_str
-    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}.get(letter, [letter])
-    text = {"FLOAT": "float", "DOUBLE": "double"}.get(dtype.name, dtype.name.lower())
-    return f"tensor({text})" in allowed

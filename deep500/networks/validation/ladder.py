@@ -86,9 +86,16 @@ def validate(
             f"validate was given the executors {shown(executors)}; accepted is a list of two or more functions that "
             f"make one of a network, such as [reference.from_model, pytorch.from_model]."
         )
+    if tolerance is not None and not _is_share(tolerance):
+        raise InvalidInputError(f"tolerance was given as {shown(tolerance)}; accepted are numbers from 0.")
     feeds = dict(random_inputs(network, sizes, seed) if inputs is None else inputs)
     loss = next(iter(network.losses), None) if loss is None else loss
     return _Ladder(network, executors, feeds, loss, tolerance, seed, tell or (lambda text: None)).climb(alone=alone)
+
+
+def _is_share(value: Any) -> bool:
+    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return bool(is_number and 0 <= value < np.inf)
 
 
 @dataclass

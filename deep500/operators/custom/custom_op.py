@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deep500.core.errors import Deep500Error, OperatorError
-from deep500.core.texts import shown
+from deep500.core.texts import message_of, shown
 from deep500.operators.custom._checks import (
     AttributeValue,
     InferredTypes,
@@ -228,6 +228,10 @@ class CustomPythonOp(CustomOp):
 
     array_module: ClassVar[str] = "numpy"
 
+    #: Whether it runs as a node of a network, which relies on what :meth:`infer` says by default, and whose user, who
+    #: may not be the author, is told which operator failed.
+    in_network: bool = False
+
     def __init__(self, input_descriptors: Any = None, output_descriptors: Any = None) -> None:
         """Take the descriptors that the published Deep500 asked for; none are needed.
 
@@ -270,7 +274,14 @@ class CustomPythonOp(CustomOp):
 
     def run_forward(self, inputs: Sequence[OptionalArray]) -> tuple[Any, ...]:
         """Run :meth:`forward` in the author's call style; see :meth:`CustomOp.run_forward`."""
-        result = self._listed(inputs) if _takes_list(type(self)) else self._spread(inputs)
+        try:
+            result = self._listed(inputs) if _takes_list(type(self)) else self._spread(inputs)
+        except Deep500Error:
+            raise
+        except Exception as error:  # the author's code may raise anything
+            if not self.in_network:
+                raise
+            raise OperatorError(f"{self.name}.forward failed: {type(error).__name__}: {message_of(error)}") from error
         outputs = as_tuple(result)
         _check_outputs(self, inputs, outputs)
         return outputs
@@ -288,8 +299,15 @@ class CustomPythonOp(CustomOp):
             np.zeros_like(y) if g is None and y is not None and is_float_name(y.dtype.name) else g
             for g, y in zip([*grads, *[None] * (len(fwd_outputs) - len(grads))], fwd_outputs)
         ]
-        result = as_tuple(self.backward(known, list(fwd_inputs), list(fwd_outputs)))
-        return checked_gradients(self.name, result, fwd_inputs, are_given=self.gradient_needs[0])
+        try:
+            result = self.backward(known, list(fwd_inputs), list(fwd_outputs))
+        except Deep500Error:
+            raise
+        except Exception as error:  # as in the forward
+            if not self.in_network:
+                raise
+            raise OperatorError(f"{self.name}.backward failed: {type(error).__name__}: {message_of(error)}") from error
+        return checked_gradients(self.name, as_tuple(result), fwd_inputs, are_given=self.gradient_needs[0])
 
     def _listed(self, inputs: Sequence[OptionalArray]) -> Any:
         self.check_input_count(len(inputs))
@@ -353,14 +371,19 @@ def _check_outputs(op: CustomPythonOp, inputs: Sequence[Any], outputs: Sequence[
             f"{op.name}.forward returned {received}; accepted are {op.output_count} arrays. Set output_count in the "
             f"class where an operator has several outputs."
         )
-    if not op.infers:
+    if not op.infers and not (op.in_network and op.output_count == 1):
         return
     shapes, dtypes = op.infer_outputs(
         [None if x is None else x.shape for x in inputs], [None if x is None else x.dtype.name for x in inputs]
     )
     for index, (y, shape, dtype) in enumerate(zip(outputs, shapes, dtypes)):
         if (tuple(y.shape), y.dtype.name) != (shape, dtype):
+            promise = f"its infer promised {dtype} of shape {shape}."
+            if not op.infers:
+                promise = (
+                    f"a network takes it to be like the first input, {dtype} of shape {shape}. Give the operator an "
+                    f"infer(shapes, dtypes)."
+                )
             raise OperatorError(
-                f"{op.name}.forward returned {y.dtype.name} of shape {tuple(y.shape)} as output {index}; its infer "
-                f"promised {dtype} of shape {shape}."
+                f"{op.name}.forward returned {y.dtype.name} of shape {tuple(y.shape)} as output {index}; {promise}"
             )

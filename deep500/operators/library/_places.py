@@ -70,4 +70,4 @@ def slice_places(operator: str, shape: tuple[int, ...], indices: Array, batch_di
     for axis, part in enumerate([*lead, *named]):
         first = first + part * math.prod(shape[axis + 1 : batch_dims + depth])
     places = first.reshape(*rows, 1) * inner + np.arange(inner)
-    return np.asarray(places.reshape(*rows, *shape[batch_dims + depth :]))
+    return np.asarray(places.reshape((*rows, *shape[batch_dims + depth :])))

@@ -14,17 +14,8 @@ __all__ = ["GRADIENT_GRAPH", "REFUSED", "find_adapter"]
 
 GRADIENT_GRAPH = "gradient_graph"
 
-#: Operators that are not differentiated as a graph, or not in every form, and why. They are refused; never wrong.
-REFUSED = {
-    "DeformConv": "there is no rule for DeformConv",
-    "GridSample": "there is no rule for GridSample",
-    "MaxRoiPool": "there is no rule for MaxRoiPool",
-    "MaxUnpool": "MaxUnpool with an output_shape",
-    "Resize": "Resize with a keep_aspect_ratio_policy",
-    "RoiAlign": "there is no rule for RoiAlign",
-    "ScatterElements": "with the reduction '(mul|max|min)'",
-    "ScatterND": "with the reduction '(mul|max|min)'",
-}
+#: Operators that are not differentiated as a graph, or not in every form, and what the refusal says. None at present.
+REFUSED: dict[str, str] = {}
 
 
 class GradientGraphExecutor(FRAMEWORKS.get("reference").ReferenceExecutor):  # type: ignore[misc]

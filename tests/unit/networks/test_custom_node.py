@@ -11,6 +11,7 @@ import pytest
 from onnxscript import GraphBuilder
 
 from deep500.core.errors import InvalidNetworkError, OperatorError, UnsupportedOperatorError
+from deep500.frameworks import FRAMEWORKS, installed_frameworks
 from deep500.frameworks.reference.executor import ReferenceExecutor
 from deep500.networks import Network
 from deep500.networks.custom_node import CUSTOM_VERSION, call_custom_op, node_operator
@@ -249,3 +250,33 @@ def test_node_operator() -> None:
     node = OperatorNode("n", CUSTOM_DOMAIN, "halves", 1, {"factor": 2.0, "sizes": [1]}, ("x",), ("a", "b"))
 
     assert node_operator(node).attributes == {"factor": 2.0, "sizes": (1,), "mode": "plain"}
+
+
+@pytest.mark.parametrize(
+    ("forward", "message"),
+    [
+        (lambda self, x: x.astype(np.float64), "returned float64 of shape .* like the first input"),
+        (lambda self, x: x[:1], r"returned float32 of shape \(1, 6\).*Give the operator an infer"),
+        (lambda self, x: np.add(x, 1, out=x), "odd.forward failed: ValueError: output array is read-only"),
+        (lambda self, x: {}["nothing"], "odd.forward failed: KeyError: 'nothing'"),
+    ],
+    ids=["dtype", "shape", "modifies", "raises"],
+)
+@pytest.mark.parametrize("framework", installed_frameworks("custom_op"))
+def test_what_an_author_does_wrong_is_named_in_a_network(framework: str, forward: Any, message: str) -> None:
+    register_custom_op(type("Odd", (CustomPythonOp,), {"name": "odd", "forward": forward}))
+    executor = FRAMEWORKS.get(framework).from_model(Network.load(model(custom("odd", ["x"], ["y"]))))
+
+    with pytest.raises(OperatorError, match=message):
+        executor.inference({"x": np.ones((2, 6), np.float32)})
+
+
+def test_an_operator_outside_of_a_network_promises_nothing() -> None:
+    halved = type("Halved", (CustomPythonOp,), {"name": "halved", "forward": lambda self, x: x[: len(x) // 2]})()
+    register_custom_op(halved)
+    found = node_operator(OperatorNode("n", CUSTOM_DOMAIN, "halved", 1, {}, ("x",), ("y",)))
+
+    assert halved(np.ones(4)).shape == (2,)
+    with pytest.raises(OperatorError, match="like the first input"):
+        found(np.ones(4))
+    assert halved(np.ones(4)).shape == (2,)

@@ -113,30 +113,39 @@ def differentiated_nodes(
 
 
 def test_operator_without_a_rule_is_named() -> None:
-    rois = np.array([[0.0, 0, 0, 1, 1]])
-    node = oh.make_node("MaxRoiPool", ["w", "rois"], ["y"], name="pool", pooled_shape=[1, 1])
+    nodes = [
+        oh.make_node("Cast", ["w"], ["narrow"], name="narrow", to=onnx.TensorProto.FLOAT),
+        oh.make_node("DequantizeLinear", ["x", "narrow"], ["real"], name="scale"),
+        oh.make_node("Cast", ["real"], ["y"], name="widen", to=onnx.TensorProto.DOUBLE),
+    ]
 
-    with pytest.raises(UnsupportedOperatorError, match=r"no rule for MaxRoiPool \(node 'pool'\)"):
-        differentiated_nodes([node], {}, w=np.ones((1, 1, 2, 2)), rois=rois)
+    with pytest.raises(UnsupportedOperatorError, match=r"no rule for DequantizeLinear \(node 'scale'\)"):
+        differentiated_nodes(nodes, {}, w=np.array(0.5), x=np.ones(3, np.int8))
 
 
-def test_a_reduction_that_is_not_differentiated_is_named() -> None:
+def test_a_product_with_updates_has_the_products_of_all_but_one_factor() -> None:
+    """Also where one of the factors is 0. There is no dividing by it."""
     node = oh.make_node("ScatterND", ["w", "places", "u"], ["y"], name="put", reduction="mul")
+    _, derived = differentiated_nodes([node], {}, w=np.ones(3) * 2, places=np.array([[1], [1]]), u=np.array([0.0, 5.0]))
 
-    with pytest.raises(UnsupportedOperatorError, match=r"the reduction 'mul' .*accepted are 'none' and 'add'.*'put'"):
-        differentiated_nodes([node], {}, w=np.ones(3), places=np.array([[1]]), u=np.ones(1))
+    found = REFERENCE.from_model(derived).inference({})
+
+    np.testing.assert_array_equal(found["w.grad"], [1.0, 0.0, 1.0])
+    np.testing.assert_array_equal(found["u.grad"], [10.0, 0.0])
 
 
 def test_an_operator_without_a_rule_off_the_way_does_not_matter() -> None:
     """Between no parameter and the loss: nothing asks for its derivative."""
     nodes = [
-        oh.make_node("MaxRoiPool", ["x", "rois"], ["pooled"], name="pool", pooled_shape=[1, 1]),
-        oh.make_node("Mul", ["pooled", "w"], ["y"], name="times"),
+        oh.make_node("Cast", ["x"], ["narrow"], name="narrow", to=onnx.TensorProto.FLOAT),
+        oh.make_node("QuantizeLinear", ["narrow", "one"], ["whole"], name="quantize"),
+        oh.make_node("Cast", ["whole"], ["rounded"], name="widen", to=onnx.TensorProto.DOUBLE),
+        oh.make_node("Mul", ["rounded", "w"], ["y"], name="times"),
     ]
-    rois = oh.make_tensor_value_info("rois", onnx.TensorProto.DOUBLE, [1, 5])
-    _, derived = differentiated_nodes(nodes, {"x": (1, 1, 2, 2), rois.name: (1, 5)}, w=np.ones(1))
+    nodes.insert(0, oh.make_node("Constant", [], ["one"], name="one", value_float=1.0))
+    _, derived = differentiated_nodes(nodes, {"x": (1,)}, w=np.ones(1))
 
-    found = REFERENCE.from_model(derived).inference({"x": np.full((1, 1, 2, 2), 3.0), "rois": np.zeros((1, 5))})
+    found = REFERENCE.from_model(derived).inference({"x": np.full(1, 3.0)})
 
     np.testing.assert_array_equal(found["w.grad"], [3.0])
 

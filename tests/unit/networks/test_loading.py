@@ -15,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from deep500.core.errors import Deep500Error, InvalidNetworkError
-from deep500.networks import saving
+from deep500.networks import loading, saving
 from deep500.networks.creation import create_model
 from deep500.networks.network import Network
 from tests.unit.networks.support import batch_normalization, make_model, relu_model, value
@@ -511,3 +511,54 @@ def test_texts_are_decoded_once() -> None:
     assert Network.load(network.to_proto()).fetch_tensors(["t"])[0].tolist() == texts.tolist()
     network.feed_tensor("t", np.array(["b", "ß"], object))
     assert Network.load(network.to_proto()).fetch_tensors(["t"])[0].tolist() == ["b", "ß"]
+
+
+def with_functions(bodies: list[list[str]], called: str) -> onnx.ModelProto:
+    """Return a model that calls a function; function number i calls what its list names, one after the other."""
+    imports = [helper.make_opsetid("", 23), helper.make_opsetid("mine", 1)]
+    functions = []
+    for number, calls in enumerate(bodies):
+        names = ["x", *(f"t{index}" for index in range(len(calls) - 1)), "y"]
+        nodes = [
+            helper.make_node(call, [names[i]], [names[i + 1]], domain="mine" if call[1:].isdigit() else "")
+            for i, call in enumerate(calls)
+        ]
+        functions.append(helper.make_function("mine", f"F{number}", ["x"], ["y"], nodes, imports))
+    graph = helper.make_graph(
+        [helper.make_node(called, ["x"], ["y"], domain="mine")], "g", [value("x", 2)], [value("y", 2)]
+    )
+    return helper.make_model(graph, functions=functions, opset_imports=imports, ir_version=10)
+
+
+def test_functions_that_stand_for_too_many_nodes_are_refused_before_anybody_writes_them_out() -> None:
+    doubling = [["Relu"], *([f"F{i}", f"F{i}"] for i in range(40))]
+
+    with pytest.raises(InvalidNetworkError, match=r"function mine::F\d+ stands for [\d,]+ nodes; accepted are up to"):
+        Network.load(with_functions(doubling, "F40"))
+    small = Network.load(with_functions(doubling[:6], "F5"))
+    assert [node.op_type for node in small.model.graph] == ["Relu"] * 32
+
+
+def test_functions_that_call_themselves_are_refused() -> None:
+    with pytest.raises(InvalidNetworkError, match="recursive"):
+        Network.load(with_functions([["F1"], ["F0"]], "F0"))
+
+
+def test_shapes_that_outputs_lack_are_inferred_and_others_named() -> None:
+    proto = relu_model("batch", 2)
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+
+    assert str(Network.load(proto).outputs["y"]) == "float32[batch, 2]"
+    proto.graph.input[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(InvalidNetworkError, match=r"input 'x' is declared without a shape\. Declare one"):
+        Network.load(proto)
+
+
+def test_empty_and_endless_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "_PROTOBUF_LIMIT", 1000)
+
+    with pytest.raises(InvalidNetworkError, match="is not an ONNX file: it is empty"):
+        Network.load(os.devnull)
+    if Path("/dev/zero").exists():
+        with pytest.raises(InvalidNetworkError, match="has 1,001 bytes"):
+            Network.load("/dev/zero")

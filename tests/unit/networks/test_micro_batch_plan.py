@@ -106,3 +106,8 @@ def test_bad_arguments_are_refused() -> None:
         step_size(network, 8, 1000)
     with pytest.raises(InvalidInputError, match="times has none"):
         step_size(network, 8, 10**9, times={3: 1.0})
+
+
+def test_advice_is_not_what_is_done_already() -> None:
+    with pytest.raises(InvalidInputError, match=r"needs [\d,]+ with the smallest parts\.$"):
+        step_size(create_model("lenet"), 4, memory_bound=1)

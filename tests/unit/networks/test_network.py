@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from deep500.core.errors import UnknownNameError
+from deep500.core.errors import InvalidNetworkError, UnknownNameError
 from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.networks import saving
 from deep500.networks.creation import create_model
 from deep500.networks.network import Network
 from tests.unit.networks.support import relu_model, two_outputs
@@ -127,3 +128,10 @@ def test_order_of_parameters_is_that_of_the_nodes_whatever_the_file_says(network
     proto.graph.initializer.extend(tensors)
 
     assert list(Network.load(proto).parameters) == list(network.parameters)
+
+
+def test_what_protobuf_cannot_hold_is_saved_and_not_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "INLINE_LIMIT", 100)
+
+    with pytest.raises(InvalidNetworkError, match=r"has [\d,]+ bytes in its tensors; .* Save it: network.save"):
+        create_model("mlp").to_proto()

@@ -134,3 +134,11 @@ def test_values_of_any_kind_and_nested_graphs() -> None:
     ]
     assert "sequence of float32[N, 2]" in lines[2]
     assert "parts: string[1, " in lines[2]
+
+
+def test_names_are_no_control_characters() -> None:
+    odd = "\x1b[31m\u202e\n"
+    nodes = [helper.make_node("Mine" + odd, ["x" + odd], ["y"], name="n" + odd, domain="mine" + odd)]
+    proto = make_model(nodes, [value("x" + odd, "N" + odd, 2)], [value("y", "N" + odd, 2)], domains=["mine" + odd])
+
+    assert all(line.isprintable() for line in Network.load(proto).summary().splitlines())

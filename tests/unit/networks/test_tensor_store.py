@@ -83,3 +83,10 @@ def test_an_unbound_network_has_no_gradients(network: Network) -> None:
 def test_check_of_a_tensor_of_unknown_type() -> None:
     check_fed_tensor("w", "float32", (3,), None)
     check_fed_tensor("w", "float32", (3,), TensorDescriptor("float32"))
+
+
+def test_no_message_lists_hundreds_of_names() -> None:
+    deep = create_model("mlp", shape=(2,), hidden=(2,) * 40)
+
+    with pytest.raises(UnknownNameError, match=r"It holds: layers.0.weight, .* and 42 more\.$"):
+        deep.fetch_tensors(["nothing"])

@@ -139,3 +139,8 @@ def test_networks_that_draw_numbers_are_not_compared() -> None:
 
     with pytest.raises(InvalidInputError, match="draws numbers"):
         transform(network, Unchanged(), executor=from_model)
+
+
+def test_an_executor_is_what_makes_one() -> None:
+    with pytest.raises(InvalidInputError, match="executor was given as 3; accepted is what makes one of a network"):
+        transform(create_model("mlp"), "loss_attaching", executor=3)  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from deep500.networks.differentiation.builder import Value
 from deep500.networks.differentiation.reverse_pass import ReversedNode
 from deep500.networks.differentiation.rule_table import reverse_rule
+from deep500.networks.differentiation.rules._deformable import deformable_back
 from deep500.networks.differentiation.rules._windows import Windows, fitted, spatial_sizes
 from deep500.networks.differentiation.rules.control_flow import graph_of
 
@@ -114,12 +115,16 @@ def _cut_before(node: ReversedNode, whole: Value, rank: int) -> Value:
         return write.ints(*list(node.get("pads", None) or [0] * (2 * rank))[:rank])
     extra = write.ints(*(node.get("output_padding", None) or [0] * rank))
     total = whole + extra - spatial_sizes(node.output())
-    if auto != "SAME_LOWER" and auto != "SAME_UPPER":
-        # Without auto_pad the larger half is at the end, as for SAME_UPPER.
-        auto = "SAME_UPPER"
-    total = write.op("Max", total, 0)
-    half = total / 2
+    if not auto.startswith("SAME"):
+        total = write.op("Max", total, 0)  # what no window reaches comes after; by SAME, on both sides
+    half = (total - write.op("Mod", total, 2)) / 2  # rounded down, also where it is negative
     return half if auto == "SAME_UPPER" else total - half
+
+
+@reverse_rule("DeformConv", since=19)
+def deform_conv(node: ReversedNode, g: Value) -> Gradients:
+    """Products of g with the values at the moved places, and with their slopes. Source: ONNX DeformConv-22."""
+    return deformable_back(node, g)
 
 
 @reverse_rule("Col2Im")

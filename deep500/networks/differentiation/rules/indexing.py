@@ -8,6 +8,7 @@ from deep500.networks.differentiation.builder import Value
 from deep500.networks.differentiation.reverse_pass import ReversedNode
 from deep500.networks.differentiation.rule_table import reverse_rule
 from deep500.networks.differentiation.rules._movement import numbered, scattered_back
+from deep500.networks.differentiation.rules._scattering import scattering_back
 
 __all__: list[str] = []
 
@@ -43,30 +44,26 @@ def gather_nd(node: ReversedNode, g: Value) -> Value:
 
 @reverse_rule("ScatterElements", since=11)
 def scatter_elements(node: ReversedNode, g: Value) -> Gradients:
-    """The updates get what is at their places; x gets the rest, or with "add" all. Source: ONNX ScatterElements-18."""
-    write, indices, updates = node.builder, node.input(1), node.input(2)
-    axis, is_sum = node.get("axis", 0), _is_sum(node)
-    by_updates = write.op("GatherElements", g, indices, axis=axis) if node.wants(2) else None
-    if is_sum or not node.wants(0):
-        return [g, None, by_updates]
-    return [write.op("ScatterElements", g, indices, write.zeros_like(updates), axis=axis), None, by_updates]
+    """The updates get what is at their places, as the reduction says. Source: ONNX ScatterElements-18."""
+    write, indices, axis = node.builder, node.input(1), node.get("axis", 0)
+    return scattering_back(
+        node,
+        g,
+        lambda x: write.op("GatherElements", x, indices, axis=axis),
+        lambda x, updates, reduction: write.op("ScatterElements", x, indices, updates, axis=axis, reduction=reduction),
+    )
 
 
 @reverse_rule("ScatterND", since=11)
 def scatter_nd(node: ReversedNode, g: Value) -> Gradients:
-    """The updates get what is at their places; x gets the rest, or with "add" all. Source: ONNX ScatterND-18."""
-    write, indices, updates = node.builder, node.input(1), node.input(2)
-    by_updates = write.op("GatherND", g, indices) if node.wants(2) else None
-    if _is_sum(node) or not node.wants(0):
-        return [g, None, by_updates]
-    return [write.op("ScatterND", g, indices, write.zeros_like(updates)), None, by_updates]
-
-
-def _is_sum(node: ReversedNode) -> bool:
-    reduction = node.get("reduction", "none")
-    if reduction not in ("none", "add"):
-        raise node.refuse(f"with the reduction {reduction!r} is not differentiated; accepted are 'none' and 'add'")
-    return bool(reduction == "add")
+    """The updates get what is at their places, as the reduction says. Source: ONNX ScatterND-18."""
+    write, indices = node.builder, node.input(1)
+    return scattering_back(
+        node,
+        g,
+        lambda x: write.op("GatherND", x, indices),
+        lambda x, updates, reduction: write.op("ScatterND", x, indices, updates, reduction=reduction),
+    )
 
 
 @reverse_rule("TensorScatter", since=24)

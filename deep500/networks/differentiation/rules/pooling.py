@@ -5,6 +5,9 @@ from __future__ import annotations
 from deep500.networks.differentiation.builder import GraphBuilder, Value
 from deep500.networks.differentiation.reverse_pass import ReversedNode
 from deep500.networks.differentiation.rule_table import reverse_rule
+from deep500.networks.differentiation.rules._movement import numbered
+from deep500.networks.differentiation.rules._regions import PooledBins
+from deep500.networks.differentiation.rules._sampling import converted, wide_type
 from deep500.networks.differentiation.rules._windows import Windows, fitted, spatial_sizes
 
 __all__: list[str] = []
@@ -122,10 +125,30 @@ def global_max_pool(node: ReversedNode, g: Value) -> Value:
     return chosen * (g / write.total(chosen, axes))
 
 
+@reverse_rule("MaxRoiPool")
+def max_roi_pool(node: ReversedNode, g: Value) -> Value:
+    """The first largest pixel of each bin gets the gradient. Source: ONNX MaxRoiPool-22."""
+    write, x = node.builder, node.input()
+    kind = wide_type(x)
+    by_x = PooledBins.of_pixels(node).by_images(converted(g, kind), converted(x, kind))
+    return write.cast_like(write.same_type(by_x, converted(x, kind)), x)
+
+
 @reverse_rule("MaxUnpool")
 def max_unpool(node: ReversedNode, g: Value) -> Value:
-    """Every element gets what is at its place. Source: ONNX MaxUnpool-22."""
-    write, x, places = node.builder, node.input(), node.input(1)
+    """Every element gets what is at its place; the last one, of several there. Source: ONNX MaxUnpool-22."""
+    write, x, places = node.builder, node.input(), node.builder.flat(node.input(1))
+    kernel = node.attributes["kernel_shape"]
+    rank = len(kernel)
+    strides, pads = node.get("strides", None) or [1] * rank, node.get("pads", None) or [0] * (2 * rank)
     if node.optional(2) is not None:
-        raise node.refuse("with an output_shape is not differentiated: indices then count in another shape")
-    return write.reshape_like(write.op("Gather", write.flat(g), write.flat(places), axis=0), x)
+        # Places count in the shape that the attributes give; zeros lie between it and output_shape.
+        fixed = [k - begin - end for k, begin, end in zip(kernel, pads[:rank], pads[rank:], strict=True)]
+        sizes = (spatial_sizes(x) - 1) * write.ints(*strides) + write.ints(*fixed)
+        g = write.op("Slice", g, write.ints(*[0] * rank), sizes, write.ints(*range(2, 2 + rank)))
+    flat = write.flat(g)
+    numbers = write.flat(numbered(x))
+    none = write.op("Expand", write.constant(-1), write.op("Shape", flat))
+    owners = write.op("ScatterElements", none, places, numbers, axis=0, reduction="max")
+    stays = write.op("Gather", owners, places, axis=0).equals(numbers)
+    return write.reshape_like(write.where(stays, write.op("Gather", flat, places, axis=0), 0), x)

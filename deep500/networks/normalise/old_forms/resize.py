@@ -1,8 +1,11 @@
-"""Resize of opset 10, which knew one way to place its points, and a way that opsets 11 and 12 knew."""
+"""Resize of opset 10, which knew one way to place its points, and a way that opsets 11 and 12 knew.
+
+tf2onnx writes the latter up to opset 18 all the same, and ONNX Runtime runs it.
+"""
 
 from __future__ import annotations
 
-from deep500.networks.normalise.old_form import OldForm, OldNode
+from deep500.networks.normalise.old_form import NEWEST_OPSET, OldForm, OldNode
 from deep500.networks.normalise.old_forms._asymmetric import resize_asymmetrically
 
 __all__ = ["RESIZE"]
@@ -30,5 +33,5 @@ def _applies(old: OldNode) -> bool:
 
 RESIZE = (
     OldForm("Resize", (10, 10), resize_asymmetrically),
-    OldForm("Resize", (11, 12), _half_pixel, _applies),
+    OldForm("Resize", (11, NEWEST_OPSET - 1), _half_pixel, _applies),
 )
