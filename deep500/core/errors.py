@@ -11,6 +11,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 __all__ = [
+    "CheckpointError",
     "CompileError",
     "DatasetError",
     "Deep500Error",
@@ -95,6 +96,10 @@ class FileWriteError(Deep500Error, OSError):
 
 class TrainingError(Deep500Error, RuntimeError):
     """A sampler, an optimizer or the trainer was used in a way that cannot work."""
+
+
+class CheckpointError(Deep500Error, ValueError):
+    """A checkpoint is missing, damaged, or of another training than the one that is to go on."""
 
 
 class RecipeError(Deep500Error, ValueError):

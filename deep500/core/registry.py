@@ -23,8 +23,8 @@ class Registry:
     package's name (``deep500.networks.models``); an entry point cannot replace a plug-in that Deep500 brings.
 
     Example:
-        >>> Registry("optimizer", "deep500.training.optimizers").names()
-        ['adam', 'gradient_descent', 'momentum']
+        >>> Registry("optimizer", "deep500.training.optimizers").names()[:3]
+        ['accelegrad', 'adagrad', 'adam']
     """
 
     def __init__(self, kind: str, package: str, *, entry_point_group: str | None = None, whole_module: bool = False):

@@ -1,4 +1,4 @@
-"""What training finds by name: samplers, update rules, events and metrics, one file each."""
+"""What training finds by name: samplers, update rules, schedules, events and metrics, one file each."""
 
 from __future__ import annotations
 
@@ -6,15 +6,31 @@ from typing import Any
 
 from deep500.core.errors import UnknownNameError, near_miss
 from deep500.core.registry import Registry
+from deep500.datasets.augmentation import AUGMENTATIONS
 from deep500.measure.metric import METRICS
 
-__all__ = ["EVENTS", "OPTIMIZERS", "SAMPLERS", "TRAINING_METRICS", "find_metric", "metric_names"]
+__all__ = [
+    "EVENTS",
+    "OPTIMIZERS",
+    "SAMPLERS",
+    "SCHEDULES",
+    "TRAINING_METRICS",
+    "TRANSFORMATIONS",
+    "find_metric",
+    "metric_names",
+]
 
 #: Update rules written once for every framework, ``deep500/training/optimizers``.
 OPTIMIZERS = Registry("optimizer", "deep500.training.optimizers")
 
 #: Samplers, ``deep500/training/samplers``.
 SAMPLERS = Registry("sampler", "deep500.training.samplers")
+
+#: Transformations of minibatches that have a name: the augmentations of images.
+TRANSFORMATIONS = AUGMENTATIONS
+
+#: Schedules of hyperparameters, ``deep500/training/schedules``.
+SCHEDULES = Registry("schedule", "deep500.training.schedules")
 
 #: Events, ``deep500/training/events``.
 EVENTS = Registry("event", "deep500.training.events")

@@ -7,7 +7,26 @@ from typing import Any
 
 from deep500.core.errors import TrainingError
 
-__all__ = ["fraction", "non_negative", "positive"]
+__all__ = ["finite", "flag", "fraction", "non_negative", "positive"]
+
+
+def finite(name: str, value: Any) -> float:
+    """Return a finite number as a Python ``float``; see :func:`non_negative`."""
+    number = _number(value)
+    if not -math.inf < number < math.inf:
+        raise TrainingError(f"{name} was given as {_shown(value)}; accepted are finite numbers.")
+    return number
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return a truth value.
+
+    Raises:
+        TrainingError: It is none.
+    """
+    if not isinstance(value, bool):
+        raise TrainingError(f"{name} was given as {_shown(value)}; accepted are True and False.")
+    return value
 
 
 def non_negative(name: str, value: Any) -> float:

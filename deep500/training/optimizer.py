@@ -3,94 +3,35 @@
 from __future__ import annotations
 
 import abc
-import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+import contextlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from deep500.core.errors import TrainingError
+import numpy as np
+
 from deep500.networks.graph_executor import GraphExecutor
+from deep500.networks.numpy_functions import NumpyFunctions
+from deep500.networks.parameter_updates import ParameterUpdates
+from deep500.networks.tensor_functions import TensorFunctions
+from deep500.training._attribute_state import saved_value
+from deep500.training._gradient_modifier import GradientModifier
+from deep500.training._optimizer_base import COMMON_HYPERPARAMETERS, Optimizer
+from deep500.training.optimizer_options import OptimizerOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["GradientModifier", "Optimizer", "ThreeStepOptimizer", "UpdateRuleOptimizer"]
-
-#: Changes a gradient before it is used: ``modifier(gradient)``, ``modifier(gradient, parameter)`` or
-#: ``modifier(gradient, parameter, name)`` returns the gradient to use, on the framework's own tensors.
-GradientModifier = Callable[..., Any]
-
-
-class Optimizer(abc.ABC):
-    """Makes a loss smaller, one minibatch a step.
-
-    Creating an optimizer puts the executor's network in training mode.
-
-    Attributes:
-        executor: What runs the network.
-        network: The network, bound to the executor.
-        loss: Name of the output that is made small.
-    """
-
-    def __init__(
-        self, executor: GraphExecutor, loss: str = "loss", *, gradient_modifier: GradientModifier | None = None
-    ) -> None:
-        """Attach to an executor.
-
-        Args:
-            executor: What runs the network.
-            loss: Name of a scalar output of the network.
-            gradient_modifier: Changes each gradient before it is used, for example for weight decay:
-                ``lambda gradient, parameter: gradient + 1e-4 * parameter``.
-
-        Raises:
-            TrainingError: The executor is none, the network has no such loss or no parameters, or the modifier takes
-                other arguments.
-        """
-        if not isinstance(executor, GraphExecutor):
-            raise TrainingError(
-                f"An optimizer needs an executor as its first argument; received {type(executor).__name__}. "
-                f"Make one with deep500.frameworks.<framework>.from_model(network)."
-            )
-        known = [*executor.network.losses, *executor.network.outputs]
-        if loss not in known:
-            raise TrainingError(
-                f"The network has no output named {loss!r} to optimize. Its outputs: {', '.join(known)}. "
-                f"network.append_loss('SoftmaxCrossEntropyLoss') adds a loss."
-            )
-        if not executor.network.get_params():
-            raise TrainingError("The network has no parameters, so there is nothing to train.")
-        self.executor = executor
-        self.network = executor.network
-        self.loss = loss
-        self.gradient_modifier = _three_arguments(gradient_modifier)
-        self.network.train()
-
-    @abc.abstractmethod
-    def step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Train on one minibatch.
-
-        Args:
-            inputs: A tensor for every input of the network, the labels included.
-
-        Returns:
-            Outputs and losses by name, from before the update, as the framework's tensors.
-        """
-
-    def modified(self, grad: Any, param: Any, param_name: str) -> Any:
-        """Return a gradient as the ``gradient_modifier`` changes it, or itself when there is none.
-
-        Raises:
-            TrainingError: The modifier returned no tensor like the gradient.
-        """
-        if self.gradient_modifier is None:
-            return grad
-        changed = self.gradient_modifier(grad, param, param_name)
-        _check_like(changed, grad, param_name)
-        return changed
 
 
 class ThreeStepOptimizer(Optimizer):
     """An optimizer written once: new input, preparation of each parameter, update rule for each parameter.
 
-    The update rule is given, and returns, the framework's own tensors (NumPy arrays, ``torch.Tensor``, ``tf.Tensor``).
-    Python's operators (``+ - * / **``) mean the same on all of them, so that one rule serves every framework.
+    The update rule is given, and returns, the framework's own tensors (NumPy arrays, ``torch.Tensor``, ``tf.Tensor``),
+    in the layout that the network declares. Python's operators (``+ - * / **``) mean the same on all of them, so that
+    one rule serves every framework.
+
+    What it keeps in attributes (numbers, tensors, dictionaries, lists and tuples of them) is part of checkpoints.
     """
 
     def new_input(self) -> None:
@@ -114,70 +55,128 @@ class ThreeStepOptimizer(Optimizer):
 
     def step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Train on one minibatch; see :meth:`Optimizer.step`."""
-        self.new_input()
-        if type(self).prepare_param is not ThreeStepOptimizer.prepare_param:
-            for name in self.network.get_params():
-                self.prepare_param(name)
-        outputs = self.executor.inference_and_backprop(inputs, self.loss)
-        self.executor.update_parameters(self._rule)
-        return outputs
+        updates = self.updates
+        if not updates.pending:
+            self.new_input()
+            if type(self).prepare_param is not ThreeStepOptimizer.prepare_param:
+                for name in self.network.get_params():
+                    self.prepare_param(name)
+        return self.executor.training_step(inputs, self.loss, updates)
+
+    def scalars(self, step: int) -> dict[str, float]:
+        """Return the numbers of a step: for a rule that is not pure its own hyperparameters."""
+        own = [name for name in self.hyperparameter_names if name not in COMMON_HYPERPARAMETERS]
+        return {name: getattr(self, name) for name in own if isinstance(getattr(self, name, None), (int, float))}
+
+    def next_value(self, grad: Any, old_param: Any, param_name: str) -> Any:
+        """Return the next parameter by the update rule, with the hyperparameters of the parameter's group."""
+        group = self.group_of(param_name)
+        with self._groups.applied(group, self) if group else contextlib.nullcontext():
+            kept = self._kept_share()
+            return self.update_rule(grad, old_param * kept if kept != 1.0 else old_param, param_name)
 
     def _rule(self, grad: Any, old_param: Any, param_name: str) -> Any:
         return self.update_rule(self.modified(grad, old_param, param_name), old_param, param_name)
 
+    def _attributes(self) -> dict[str, Any]:
+        own = {name: value for name, value in vars(self).items() if name not in self._base_attributes()}
+        return {name: saved_value(name, value, self.executor) for name, value in own.items()}
+
+    def _base_attributes(self) -> set[str]:
+        return {*_BASE_ATTRIBUTES, *self.hyperparameter_names}
+
 
 class UpdateRuleOptimizer(ThreeStepOptimizer):
-    """An optimizer that is nothing but an update rule.
+    r"""An optimizer that is nothing but an update rule, written in one of two forms.
+
+    The first is :meth:`update_rule`, which may keep what it needs in attributes. The second is pure, and can therefore
+    be traced and compiled: :attr:`slots` names what is kept for each parameter (zeros at first), :meth:`scalars` gives
+    the numbers of a step, and :meth:`update` returns the next values. ``self.functions`` has what arithmetic has not.
+
+    Attributes:
+        slots: Names of the tensors that are kept for each parameter, shaped like it.
+        elementwise: Whether the rule treats every element alike. It may then be given tensors of another shape, with
+            the elements of several parameters or of a part of one; otherwise it is given whole parameters, as the
+            network declares them.
+        is_pure: Whether the rule is written in the second form.
 
     Example:
         >>> class Halving(UpdateRuleOptimizer):
         ...     def update_rule(self, grad, old_param, param_name):
         ...         return old_param - 0.5 * grad
+        >>> class Averaging(UpdateRuleOptimizer):
+        ...     slots = ("mean",)
+        ...     elementwise = True
+        ...     def update(self, gradient, parameter, slots, scalars):
+        ...         mean = 0.9 * slots["mean"] + 0.1 * gradient
+        ...         return parameter - 0.01 * mean, {"mean": mean}
     """
 
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """Tell which form the rule has; a pure one can be called as an update rule too."""
+        super().__init_subclass__(**arguments)
+        if "update" in vars(cls):
+            cls.is_pure = True
+            if "update_rule" not in vars(cls):
+                setattr(cls, "update_rule", UpdateRuleOptimizer._rule_by_update)  # noqa: B010 - a method, to mypy
+        elif "update_rule" in vars(cls):
+            cls.is_pure = False
 
-def _check_like(changed: Any, grad: Any, param_name: str) -> None:
-    """Check that a modifier returned a gradient: a number or a smaller tensor would train something, but not that."""
-    if not hasattr(grad, "shape") or (
-        type(changed) is type(grad) and changed.shape == grad.shape and changed.dtype == grad.dtype
-    ):
-        return  # the usual case, which must cost a step next to nothing; or a rule that is tried on plain numbers
-    if _kind(changed) != _kind(grad):
-        received = _kind(changed) or f"a {type(changed).__name__}"
-        raise TrainingError(
-            f"gradient_modifier returned {received} for the parameter {param_name!r}; it must return a tensor like the "
-            f"gradient, {_kind(grad)}. Python's own numbers, as in gradient * 0.5, keep the dtype."
-        )
+    def __init__(self, executor: GraphExecutor, loss: str = "loss", **options: Unpack[OptimizerOptions]) -> None:
+        """Attach to an executor; see :class:`Optimizer`."""
+        super().__init__(executor, loss, **options)
+        self.functions: TensorFunctions = executor.tensor_functions
+        #: Steps and slots by parameter, while the rule is called from outside.
+        self._called: dict[str, tuple[int, dict[str, Any]]] = {}
+
+    @property
+    def updates(self) -> ParameterUpdates:
+        """What changes the parameters, with the slots that calls of the rule from outside left."""
+        updates = super().updates
+        for name, (count, slots) in list(self._called.items()):
+            if name in self.network.parameters:
+                del self._called[name]
+                updates.counts[name] = count
+                updates.set_slot_values(name, {slot: _array(value, self.executor) for slot, value in slots.items()})
+        return updates
+
+    def _rule_by_update(self, grad: Any, old_param: Any, param_name: str) -> Any:
+        """Return the next value of a parameter by :meth:`update`, with the slots that are kept."""
+        is_array = isinstance(old_param, np.ndarray)
+        functions = NumpyFunctions() if is_array else self.executor.tensor_functions
+        if param_name not in self._called:
+            self._called[param_name] = self._taken_over(param_name, old_param, functions, is_array)
+        count, slots = self._called[param_name]
+        scalars, kept = self.step_scalars(self.group_of(param_name), count + 1)
+        self.functions, before = functions, self.functions
+        try:
+            parameter = old_param * kept if kept != 1.0 else old_param
+            value, following = self.update(grad, parameter, slots, scalars)
+        finally:
+            self.functions = before
+        self._called[param_name] = (count + 1, dict(following))
+        self.step_count = max(self.step_count, count + 1)
+        return value
+
+    def _taken_over(self, name: str, like: Any, functions: TensorFunctions, is_array: bool) -> tuple[int, Any]:
+        """Return steps and slots of a parameter as the updates have them; zeros where they have none."""
+        count, slots = 0, {}
+        if self._updates is not None and name in self.network.parameters:
+            count, slots = self._updates.counts.get(name, 0), self._updates.slot_values(name)
+        if not slots:
+            return count, {slot: functions.zeros_like(like) for slot in self.slots}
+        if is_array:
+            return count, slots
+        descriptor = self.network.parameters[name]
+        return count, {slot: self.executor.to_native(value, descriptor) for slot, value in slots.items()}
 
 
-def _kind(tensor: Any) -> str:
-    """Return dtype and shape, such as ``"float32[3, 4]"``; an empty text for what is no tensor."""
-    if not hasattr(tensor, "shape") or not hasattr(tensor, "dtype"):
-        return ""
-    dtype = getattr(tensor.dtype, "name", None) or str(tensor.dtype)
-    return f"{dtype}[{', '.join(map(str, tensor.shape))}]"
+def _array(value: Any, executor: GraphExecutor) -> Any:
+    return np.array(value if isinstance(value, np.ndarray) else executor.to_numpy(value))
 
 
-def _three_arguments(modifier: GradientModifier | None) -> GradientModifier | None:
-    """Return the modifier in the form that takes gradient, parameter and name."""
-    if modifier is None:
-        return None
-    if not callable(modifier):
-        raise TrainingError(
-            f"gradient_modifier was given as {modifier!r}; accepted is a function of (gradient), "
-            f"(gradient, parameter) or (gradient, parameter, name)."
-        )
-    try:
-        parameters = inspect.signature(modifier).parameters.values()
-    except (TypeError, ValueError):  # a built-in without a signature
-        return lambda grad, param, name: modifier(grad)
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    required = [p for p in positional if p.default is p.empty]
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    count = 3 if variadic else len(required) if required else min(len(positional), 3)
-    if not 1 <= count <= 3 or any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters):
-        raise TrainingError(
-            f"gradient_modifier takes {count} arguments; accepted is a function of (gradient), "
-            f"(gradient, parameter) or (gradient, parameter, name)."
-        )
-    return lambda grad, param, name: modifier(*(grad, param, name)[:count])
+#: What every optimizer has, which is saved otherwise or made anew.
+_BASE_ATTRIBUTES = frozenset(
+    {"executor", "network", "loss", "step_count", "gradient_modifier", "accumulation_steps", "ema_decay"}
+    | {"_groups", "_updates", "_is_averaged", "functions", "_called"}
+)

@@ -8,19 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from deep500.measure.clock import Stopwatch
+from deep500.core.stateful import State
+from deep500.measure.clock import Stopwatch, now_ns
 from deep500.networks.graph_executor import GraphExecutor
 from deep500.training.accuracy import count_correct
 from deep500.training.statistics import PassRecord
 
 __all__ = ["PassMeter"]
 
+#: Losses of the framework that are kept unread; in longer passes the older half is read, which waits for the device.
+_MOST_UNREAD = 4096
+
 
 class PassMeter:
     """Collects what one pass over a data set gives, from its first minibatch to its last.
 
-    Losses are kept as the framework's own scalars and read at the end, so that no step waits for the device. Counting
-    right classifications does wait, since outputs of a whole pass may be too large to keep.
+    Losses are kept as the framework's own scalars and read at the end (in passes of very many minibatches in large
+    blocks), so that no step waits for the device. Counting right classifications does wait, since outputs of a whole
+    pass may be too large to keep.
     """
 
     def __init__(
@@ -38,32 +43,79 @@ class PassMeter:
         self._loss = loss
         self._scores = scores
         self._label_node = label_node
-        self._losses: list[Any] = []
+        self._unread: list[Any] = []
+        self._losses: list[float] = []
         self._sizes: list[int] = []
         self._correct = 0
         self._counted = 0
+        self._before_s = 0.0  # before the clock was started last
         self._watch = Stopwatch(executor.synchronize)
+        self._start_ns: int | None = now_ns()
 
-    def add(self, batch: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
-        """Take note of a minibatch that was run, and of its outputs.
+    @property
+    def batches(self) -> int:
+        """Number of minibatches so far."""
+        return len(self._sizes)
+
+    def add(self, batch: Mapping[str, Any], outputs: Mapping[str, Any]) -> int:
+        """Take note of a minibatch that was run, and of its outputs; return the number of its samples.
 
         Raises:
             TrainingError: Scores and labels do not fit.
         """
-        self._sizes.append(len(next(iter(batch.values()))))
+        size = len(next(iter(batch.values())))
+        self._sizes.append(size)
         if self._loss in outputs:
-            self._losses.append(outputs[self._loss])
+            self._unread.append(outputs[self._loss])
+            if len(self._unread) >= _MOST_UNREAD:
+                self._read(_MOST_UNREAD // 2)
         if self._scores is not None and self._label_node is not None:
             scores = self._executor.to_numpy(outputs[self._scores])
             correct, counted = count_correct(scores, np.asarray(batch[self._label_node]))
             self._correct += correct
             self._counted += counted
+        return size
+
+    def pause(self) -> float:
+        """Stop the clock, when the device has finished; return the seconds so far."""
+        if self._start_ns is not None:
+            self._before_s += self._watch.elapsed_s()
+            self._start_ns = None
+        return self._before_s
+
+    def go_on(self) -> None:
+        """Start the clock after :meth:`pause`, or anew when nothing was measured yet."""
+        self._watch.restart()
+        self._start_ns = now_ns()
+
+    def seconds(self) -> float:
+        """Return the seconds so far by the host's clock, without waiting for the device."""
+        running_ns = 0 if self._start_ns is None else now_ns() - self._start_ns
+        return self._before_s + running_ns * 1e-9
+
+    def state(self) -> State:
+        """Return a snapshot of a pass that is under way."""
+        self._read(len(self._unread))
+        return {
+            "losses": np.array(self._losses, np.float64),
+            "sizes": np.array(self._sizes, np.int64),
+            "correct": self._correct,
+            "counted": self._counted,
+            "elapsed_s": self.seconds(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a snapshot, with the time that it had taken; the clock stands until :meth:`go_on`."""
+        self._unread, self._losses = [], np.asarray(state["losses"]).tolist()
+        self._sizes = np.asarray(state["sizes"]).tolist()
+        self._correct, self._counted = int(state["correct"]), int(state["counted"])
+        self._before_s, self._start_ns = float(state["elapsed_s"]), None
 
     def finish(self, *, complete: bool) -> PassRecord:
         """Stop the clock, when the device has finished, and return what was measured."""
-        duration_s = self._watch.elapsed_s()
-        losses = [float(self._executor.to_numpy(loss)) for loss in self._losses]
-        samples = sum(self._sizes)
+        duration_s = self.pause()
+        self._read(len(self._unread))
+        losses, samples = self._losses, sum(self._sizes)
         loss = None
         if losses and len(losses) == len(self._sizes):
             # Weighted, so that a smaller last minibatch counts as its samples do.
@@ -77,6 +129,11 @@ class PassMeter:
             step_losses=losses,
             complete=complete,
         )
+
+    def _read(self, count: int) -> None:
+        """Read the oldest losses that are still the framework's."""
+        self._losses += [float(self._executor.to_numpy(loss)) for loss in self._unread[:count]]
+        del self._unread[:count]
 
 
 def _sum(values: Any) -> float:

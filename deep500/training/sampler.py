@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -10,21 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deep500.core.counts import check_count
-from deep500.core.errors import TrainingError
+from deep500.core.errors import CheckpointError, TrainingError
 from deep500.core.random import check_seed, random_stream
+from deep500.core.stateful import State, Stateful
+from deep500.core.texts import shown
 from deep500.datasets.dataset import Dataset
 from deep500.training.training_event import SamplerEvent
 
-__all__ = ["Batch", "Sampler", "Transformation"]
+__all__ = ["Batch", "Sampler", "Transformation", "fingerprint"]
 
 #: A minibatch: arrays ``[N, ...]`` by the names of the network's inputs.
 Batch = dict[str, NDArray[Any]]
 
 #: Changes a minibatch, for example augments its images: ``transformation(batch)`` returns the batch to use.
 #:
-#: One that has a method ``set_random_stream(generator)`` is given a generator of its own at the start of each epoch;
-#: all of its random choices must come from it. One that has a method ``set_dataset_nodes(input_node, label_node)`` is
-#: told once for which inputs of the network samples and labels are.
+#: One that has a method ``set_random_stream(generator)`` is given a generator of its own before each minibatch; all of
+#: its random choices must come from it. One that has a method ``set_dataset_nodes(input_node, label_node)`` is told
+#: once for which inputs of the network samples and labels are. One that remembers something from minibatch to minibatch
+#: has ``state`` and ``restore`` (:class:`deep500.core.stateful.Stateful`).
 Transformation = Callable[[Batch], Batch]
 
 
@@ -36,11 +40,14 @@ class Sampler(Iterator[Batch], abc.ABC):
     nothing else: not on the framework, nor on what ran before.
 
     Random choices come from Philox streams: ``random_stream(seed, "sampler", epoch)`` for the order of the samples,
-    and ``random_stream(seed, "sampler", epoch, "transformation", i)`` for the transformation number ``i``.
+    and ``random_stream(seed, "sampler", epoch, "batch", position, "transformation", i)`` for the transformation number
+    ``i`` of a minibatch. So epoch and position are all that there is to save (:meth:`state`), and minibatches may be
+    built in any order (:meth:`batch_at`).
 
-    A subclass implements :meth:`order`.
+    A subclass implements :meth:`order`; one that has further arguments adds them to :meth:`identity`.
 
     Attributes:
+        each_sample_once: Whether an epoch, but for a dropped last minibatch, yields each sample exactly once.
         dataset: The data set.
         batch_size: Number of samples a minibatch.
         seed: Seed of the streams.
@@ -50,6 +57,8 @@ class Sampler(Iterator[Batch], abc.ABC):
         epoch: Number of the epoch, from 0.
         position: Number of minibatches that were yielded in this epoch.
     """
+
+    each_sample_once: bool = True
 
     def __init__(
         self,
@@ -84,11 +93,6 @@ class Sampler(Iterator[Batch], abc.ABC):
             raise TrainingError(f"drop_last_batch was given as {drop_last_batch!r}; accepted are True and False.")
         if len(dataset) == 0:
             raise TrainingError("The data set is empty; a sampler needs at least one sample.")
-        if drop_last_batch and batch_size > len(dataset):
-            raise TrainingError(
-                f"batch_size is {batch_size} and the data set has {len(dataset)} samples, so that no minibatch is "
-                f"left when the last one is dropped. Use a batch_size up to {len(dataset)}, or drop_last_batch=False."
-            )
         self.dataset = dataset
         self.batch_size = int(batch_size)
         self.seed = check_seed(seed)
@@ -97,29 +101,40 @@ class Sampler(Iterator[Batch], abc.ABC):
         self.transformations: list[Transformation] = []
         self.epoch = 0
         self.position = 0
-        self._order: NDArray[np.int64] | None = None
+        self._order: tuple[int, NDArray[np.int64]] | None = None
+        count = self.samples_an_epoch
+        if self.drop_last_batch and batch_size > count:
+            which = "the data set" if count == len(dataset) else "an epoch"
+            raise TrainingError(
+                f"batch_size is {batch_size} and {which} has {count} samples, so that no minibatch is left when the "
+                f"last one is dropped. Use a batch_size up to {count}, or drop_last_batch=False."
+            )
         for transformation in transformations if transformations is not None else ():
             self.add_transformation(transformation)
 
     @abc.abstractmethod
     def order(self, epoch: int) -> NDArray[np.int64]:
-        """Return the numbers of the samples in the order in which an epoch yields them, ``[len(dataset)]``."""
+        """Return the numbers of the samples in the order in which an epoch yields them, ``[samples_an_epoch]``."""
+
+    @property
+    def samples_an_epoch(self) -> int:
+        """Number of samples an epoch, those of a dropped last minibatch among them: all of the data set."""
+        return len(self.dataset)
 
     def __len__(self) -> int:
         """Return the number of minibatches an epoch."""
-        count = len(self.dataset)
+        count = self.samples_an_epoch
         return count // self.batch_size if self.drop_last_batch else -(-count // self.batch_size)
 
     @property
     def sample_count(self) -> int:
         """Number of samples an epoch, without those of a dropped last minibatch."""
-        return min(len(self) * self.batch_size, len(self.dataset))
+        return min(len(self) * self.batch_size, self.samples_an_epoch)
 
     def reset(self) -> None:
         """Start the next epoch, whether this one is finished or not."""
         self.epoch += 1
         self.position = 0
-        self._order = None
         for event in self.events:
             event.on_sampler_reset(self)
 
@@ -138,8 +153,6 @@ class Sampler(Iterator[Batch], abc.ABC):
         if set_nodes is not None:
             set_nodes(self.dataset.input_node, self.dataset.label_node)
         self.transformations.append(transformation)
-        if self._order is not None:
-            self._give_stream(len(self.transformations) - 1)
 
     def __iter__(self) -> Iterator[Batch]:
         """Return the sampler itself."""
@@ -152,24 +165,112 @@ class Sampler(Iterator[Batch], abc.ABC):
             StopIteration: The epoch is over.
             TrainingError: A transformation did not return a minibatch.
         """
-        if self.position >= len(self):
+        position = self.position
+        if position >= len(self):
             raise StopIteration
-        if self._order is None:
-            self._order = self.order(self.epoch)
-            for number in range(len(self.transformations)):
-                self._give_stream(number)
-        start = self.position * self.batch_size
-        samples = self._order[start : start + self.batch_size]
-        for event in self.events:
-            event.before_sampling(self, len(samples))
-        batch = self._transformed(self.dataset[samples])
+        if self.events:
+            size = self.minibatch_size(position)
+            for event in self.events:
+                event.before_sampling(self, size)
+        batch = self._take(position)
         self.position += 1
         for event in self.events:
             event.after_sampling(self, batch)
         return batch
 
-    def _transformed(self, batch: Batch) -> Batch:
-        for transformation in self.transformations:
+    def batch_at(self, position: int) -> Batch:
+        """Return a minibatch of this epoch, without moving on and without telling any event.
+
+        Args:
+            position: Its number in the epoch, from 0.
+
+        Raises:
+            TrainingError: There is no such minibatch, or a transformation did not return a minibatch.
+        """
+        samples = self.samples_at(position)
+        try:
+            return self._transformed(self.dataset[samples], position)
+        except StopIteration as error:  # it would end the epoch here, without a word
+            raise TrainingError(
+                f"The data set or a transformation raised StopIteration in minibatch {position} of epoch {self.epoch}."
+            ) from error
+
+    def samples_at(self, position: int) -> NDArray[np.int64]:
+        """Return the numbers of the samples of a minibatch of this epoch.
+
+        Raises:
+            TrainingError: There is no such minibatch.
+        """
+        if not 0 <= position < len(self):
+            raise TrainingError(f"There is no minibatch {position}; an epoch has {len(self)}, numbered from 0.")
+        if self._order is None or self._order[0] != self.epoch:
+            self._order = (self.epoch, self.order(self.epoch))
+        start = position * self.batch_size
+        return self._order[1][start : start + self.batch_size]
+
+    def minibatch_size(self, position: int) -> int:
+        """Return the number of samples in a minibatch of this epoch."""
+        return min(self.batch_size, self.samples_an_epoch - position * self.batch_size)
+
+    def identity(self) -> State:
+        """Return what the sequence of minibatches depends on besides epoch and position; :meth:`restore` compares it.
+
+        A long argument, such as a weight for each sample, is put in as its :func:`fingerprint`.
+        """
+        return {
+            "sampler": type(self).__name__,
+            "samples": len(self.dataset),
+            "batch_size": self.batch_size,
+            "seed": self.seed,
+            "drop_last_batch": self.drop_last_batch,
+            "transformations": [type(transformation).__name__ for transformation in self.transformations],
+        }
+
+    def state(self) -> State:
+        """Return where the sampler is; see :class:`deep500.core.stateful.Stateful`."""
+        remembered = {number: transformation.state() for number, transformation in self._remembering().items()}
+        return {
+            "identity": self.identity(),
+            "epoch": self.epoch,
+            "position": self.position,
+            "transformations": remembered,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where a sampler of the same kind and arguments was.
+
+        Raises:
+            CheckpointError: It was another sampler, or no sampler; nothing is changed then.
+        """
+        _check_identity(state.get("identity"), self.identity())
+        epoch, position, remembered = (state.get(name) for name in ("epoch", "position", "transformations"))
+        places = self._remembering()
+        epoch, position = _saved_count("epoch", epoch), _saved_count("position", position)
+        if position > len(self):
+            raise CheckpointError(f"A sampler was saved at position {position}; an epoch has {len(self)} minibatches.")
+        if not isinstance(remembered, Mapping) or set(remembered) != set(places):
+            raise CheckpointError(
+                f"The saved sampler has the transformations' states {shown(remembered)}; here those that remember "
+                f"something are {', '.join(sorted(places)) or 'none'}. Use the same ones."
+            )
+        for number, transformation in places.items():
+            transformation.restore(remembered[number])
+        self.epoch, self.position = epoch, position
+
+    def _remembering(self) -> dict[str, Stateful]:
+        numbered: Iterable[tuple[int, Any]] = enumerate(self.transformations)
+        return {str(number): made for number, made in numbered if isinstance(made, Stateful)}
+
+    def _take(self, position: int) -> Batch:
+        """Return the next minibatch; where it is built elsewhere, from there."""
+        return self.batch_at(position)
+
+    def _transformed(self, batch: Batch, position: int) -> Batch:
+        for number, transformation in enumerate(self.transformations):
+            set_stream = getattr(transformation, "set_random_stream", None)
+            if set_stream is not None:
+                names = ("sampler", self.epoch, "batch", position, "transformation", number)
+                set_stream(random_stream(self.seed, *names))
             changed = transformation(batch)
             if not isinstance(changed, Mapping):
                 raise TrainingError(
@@ -179,10 +280,29 @@ class Sampler(Iterator[Batch], abc.ABC):
             batch = dict(changed)
         return batch
 
-    def _give_stream(self, number: int) -> None:
-        set_stream = getattr(self.transformations[number], "set_random_stream", None)
-        if set_stream is not None:
-            set_stream(random_stream(self.seed, "sampler", self.epoch, "transformation", number))
+
+def fingerprint(values: NDArray[Any]) -> str:
+    """Return the SHA-256 of an array's dtype, shape and (little-endian) values, as a hexadecimal text."""
+    array = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+    return hashlib.sha256(f"{array.dtype.name}:{array.shape};".encode() + array.tobytes()).hexdigest()
+
+
+def _saved_count(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise CheckpointError(f"A sampler was saved at {name} {shown(value)}; accepted are whole numbers from 0.")
+    return int(value)
+
+
+def _check_identity(saved: Any, here: State) -> None:
+    if not isinstance(saved, Mapping):
+        raise CheckpointError(f"What was saved is not the state of a sampler: its identity is {shown(saved)}.")
+    names = sorted({*saved, *here})
+    differing = [name for name in names if saved.get(name) != here.get(name)]
+    if differing:
+        differences = "; ".join(f"{n} was {shown(saved.get(n))}, here it is {shown(here.get(n))}" for n in differing)
+        raise CheckpointError(
+            f"A checkpoint of another sampler cannot be continued: {differences}. Use the same data and arguments."
+        )
 
 
 def _checked_events(events: Iterable[SamplerEvent] | None) -> list[SamplerEvent]:

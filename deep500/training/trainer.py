@@ -1,21 +1,22 @@
-"""The loop that trains a network and tests it after each epoch."""
+"""What brings together all that a training needs: it trains, tests, and can go on from a snapshot."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from deep500.core.counts import check_count
-from deep500.core.errors import TrainingError, near_miss
-from deep500.core.event import Event, StopRun
-from deep500.measure.regions import region
+from deep500.core.errors import CheckpointError, TrainingError, near_miss
+from deep500.core.event import Event
+from deep500.core.stateful import State, Stateful
 from deep500.networks.graph_executor import GraphExecutor
+from deep500.training._training_run import TrainingRun
+from deep500.training.budget import Budget
 from deep500.training.listeners import Listeners, attached
 from deep500.training.optimizer import Optimizer
-from deep500.training.pass_meter import PassMeter
 from deep500.training.sampler import Sampler
-from deep500.training.statistics import EpochRecord, Outcome, PassRecord, TrainingStatistics
+from deep500.training.statistics import TrainingStatistics
 
 __all__ = ["Trainer", "default_trainer_events"]
 
@@ -32,7 +33,8 @@ class Trainer:
 
     Attributes:
         train_sampler: Serves the training set.
-        validation_sampler: Serves the test set; ``None`` when there is none.
+        validation_sampler: Serves the set that is tested on after each epoch; ``None`` when there is none.
+        test_sampler: Serves a third set, tested on once in the end; ``None`` when there is none.
         executor: What runs the network.
         optimizer: What updates its parameters.
         network_output: Name of the class scores among the network's outputs; ``None`` when it has several outputs and
@@ -48,26 +50,30 @@ class Trainer:
         executor: GraphExecutor,
         optimizer: Optimizer,
         network_output: str | None = None,
+        *,
+        test_sampler: Sampler | None = None,
     ) -> None:
         """Bring together what a training needs.
 
         Args:
             train_sampler: Serves the training set.
-            validation_sampler: Serves the test set, all of it; ``None`` not to test.
+            validation_sampler: Serves the set to test on, all of it; ``None`` not to test.
             executor: What runs the network.
             optimizer: What updates its parameters, made for this executor.
             network_output: Name of the output that holds the class scores; by default the only output.
+            test_sampler: Serves a third set, all of it, that nothing is decided by: it is tested on once in the end.
 
         Raises:
-            TrainingError: An argument is not what it should be, the optimizer was made for another executor, the
-                validation sampler leaves samples out, or the network has no such output.
+            TrainingError: An argument is not what it should be, the optimizer was made for another executor, a sampler
+                to test on leaves samples out, or the network has no such output.
         """
         _check_kind("train_sampler", train_sampler, Sampler, "ShuffleSampler(dataset, batch_size)")
-        if validation_sampler is not None:
-            _check_kind("validation_sampler", validation_sampler, Sampler, "OrderedSampler(dataset, batch_size)")
-            _check_covers(validation_sampler)
-        if validation_sampler is train_sampler:
-            raise TrainingError("train_sampler and validation_sampler are the same sampler. Make two.")
+        tests = {"validation_sampler": validation_sampler, "test_sampler": test_sampler}
+        for name, sampler in tests.items():
+            if sampler is not None:
+                _check_kind(name, sampler, Sampler, "OrderedSampler(dataset, batch_size)")
+                _check_covers(name, sampler)
+        _check_different({"train_sampler": train_sampler, **tests})
         _check_kind("executor", executor, GraphExecutor, "deep500.frameworks.<framework>.from_model(network)")
         _check_kind("optimizer", optimizer, Optimizer, "GradientDescent(executor)")
         if optimizer.executor is not executor:
@@ -80,15 +86,26 @@ class Trainer:
             )
         self.train_sampler = train_sampler
         self.validation_sampler = validation_sampler
+        self.test_sampler = test_sampler
         self.executor = executor
         self.optimizer = optimizer
         self.network_output = outputs[0] if network_output is None and len(outputs) == 1 else network_output
         self.statistics: TrainingStatistics | None = None
+        self._run: TrainingRun | None = None
+        self._snapshot: Mapping[str, Any] | None = None  # what a run that is begun now goes on from
 
     def run_loop(
-        self, epochs: int, events: Iterable[Event] | None = None, *, test_before: bool = False
+        self,
+        epochs: int | None = None,
+        events: Iterable[Event] | None = None,
+        *,
+        steps: int | None = None,
+        samples: int | None = None,
+        time_limit_s: float | None = None,
+        evaluate_every_steps: int | None = None,
+        test_before: bool = False,
     ) -> TrainingStatistics:
-        """Train, and test after each epoch.
+        """Train until the budget is used up, and test after each epoch.
 
         Each pass is a region, ``"training set"`` or ``"test set"`` (:mod:`deep500.measure.regions`).
 
@@ -96,10 +113,19 @@ class Trainer:
         last one. The network is in training mode while it trains and in evaluation mode while it is tested; in the
         end it has the mode that it had before.
 
+        After :meth:`restore`, a call with the same arguments goes on where the snapshot was taken; with a larger
+        budget, it goes on further. What is returned covers the whole training then.
+
         Args:
-            epochs: Number of epochs.
+            epochs: Number of epochs. Exactly one of the four budgets is given.
             events: Listeners of any kind, attached to executor and samplers for this run only; by default a progress
                 bar, silent unless stderr is a terminal. An event may raise ``StopTraining`` at any hook.
+            steps: Number of steps. The last epoch may end early, with its test.
+            samples: Number of samples; the step that reaches it is the last one.
+            time_limit_s: Seconds of training, by the host's clock and without tests; the step in which they are over
+                is the last one.
+            evaluate_every_steps: Test each time that so many steps were done, too. The clock of the training stands
+                still meanwhile.
             test_before: Whether to test once before training too.
 
         Returns:
@@ -108,22 +134,70 @@ class Trainer:
 
         Raises:
             TrainingError: An argument is not accepted, or the optimizer returns no loss.
+            CheckpointError: The snapshot to go on from does not fit the events.
         """
-        check_count("epochs", epochs, least=0, error=TrainingError)
-        listeners = Listeners(default_trainer_events(int(epochs)) if events is None else events)
-        test_batch_size = self.validation_sampler.batch_size if self.validation_sampler else None
-        stats = TrainingStatistics(int(epochs), self.train_sampler.batch_size, test_batch_size)
-        self.statistics = stats
+        budget = Budget.of(epochs, steps, samples, time_limit_s)
+        if evaluate_every_steps is not None:
+            check_count("evaluate_every_steps", evaluate_every_steps, least=1, error=TrainingError)
+        planned = budget.epochs_planned(self.train_sampler)
+        listeners = Listeners(default_trainer_events(-1 if planned is None else planned) if events is None else events)
+        snapshot, self._snapshot = self._snapshot, None
+        stats = self.statistics = self._statistics(budget, snapshot)
+        run = self._run = TrainingRun(self, stats, listeners, budget, evaluate_every_steps, snapshot)
+        with self._listened_to(listeners):
+            run.run(test_before=test_before)
+        return stats
+
+    @contextlib.contextmanager
+    def _listened_to(self, listeners: Listeners) -> Iterator[None]:
+        """Attach events to executor and samplers for a run; afterwards the network has the mode that it had."""
         network = self.executor.network
         mode_before = network.mode
+        samplers = [s for s in (self.train_sampler, self.validation_sampler, self.test_sampler) if s is not None]
         with contextlib.ExitStack() as stack:
             stack.callback(lambda: network.train() if mode_before == "train" else network.eval())
             stack.enter_context(attached(self.executor.events, listeners.executor))
-            stack.enter_context(attached(self.train_sampler.events, listeners.sampler))
-            if self.validation_sampler is not None:
-                stack.enter_context(attached(self.validation_sampler.events, listeners.sampler))
-            self._run(stats, listeners, test_before)
-        return stats
+            for sampler in samplers:
+                stack.enter_context(attached(sampler.events, listeners.sampler))
+            yield
+
+    def state(self) -> State:
+        """Return a snapshot of all that the rest of the training depends on.
+
+        It may be taken between runs and, by an event, at the hooks ``after_step``, ``after_test_set`` and those
+        outside of tests and steps. The statistics are part of it.
+
+        Raises:
+            CheckpointError: A part cannot tell what its course depends on, or it is within a step or a test.
+        """
+        if self.statistics is None:
+            raise CheckpointError("There is nothing to keep yet: the training has not begun.")
+        running = self._run.state() if self._run is not None else {}
+        parts = {name: _stateful(name, part).state() for name, part in self._parts().items()}
+        return {**parts, "statistics": self.statistics.state(), **running}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a snapshot with the next :meth:`run_loop`.
+
+        Raises:
+            CheckpointError: It is of another training; nothing is changed then.
+        """
+        parts = self._parts()
+        lacking = [name for name in ("statistics", *parts) if name not in state]
+        if lacking:
+            raise CheckpointError(f"The checkpoint holds no {', '.join(lacking)}, so that this training cannot go on.")
+        stats = TrainingStatistics.from_state(state["statistics"])
+        before: list[tuple[Stateful, State]] = []
+        try:
+            for name, part in parts.items():
+                stateful = _stateful(name, part)
+                before.append((stateful, stateful.state()))
+                stateful.restore(state[name])
+        except BaseException:
+            for stateful, old in before:
+                stateful.restore(old)
+            raise
+        self.statistics, self._snapshot, self._run = stats, dict(state), None
 
     def why_no_accuracy(self, sampler: Sampler | None) -> str | None:
         """Return why accuracy cannot be counted on what a sampler serves; ``None`` when it can."""
@@ -135,113 +209,36 @@ class Trainer:
             return f"network_output does not name one of the outputs ({', '.join(self.executor.network.outputs)})"
         return None
 
-    def _run(self, stats: TrainingStatistics, listeners: Listeners, test_before: bool) -> None:
-        try:
-            listeners.notify("before_training", self, stats)
-            if test_before:
-                self._test(stats, listeners, None)
-            for epoch in range(stats.epochs_planned):
-                listeners.notify("before_epoch", epoch, self, stats)
-                record = EpochRecord(epoch)
-                stats.epochs.append(record)
-                self._train(stats, listeners, record)
-                self._test(stats, listeners, record)
-                listeners.notify("after_epoch", epoch, self, stats)
-            stats.outcome = Outcome.COMPLETED
-        except StopRun:
-            stats.outcome = Outcome.STOPPED
-        except KeyboardInterrupt:
-            stats.outcome = Outcome.INTERRUPTED
-            raise
-        except BaseException:
-            stats.outcome = Outcome.FAILED
-            raise
-        finally:
-            _tell_the_end(listeners, self, stats)
+    def _parts(self) -> dict[str, Any]:
+        """Return what has a state of its own, by its name in a snapshot."""
+        parts = {
+            "executor": self.executor,
+            "optimizer": self.optimizer,
+            "train_sampler": self.train_sampler,
+            "validation_sampler": self.validation_sampler,
+            "test_sampler": self.test_sampler,
+        }
+        return {name: part for name, part in parts.items() if part is not None}
 
-    @region("training set")
-    def _train(self, stats: TrainingStatistics, listeners: Listeners, record: EpochRecord) -> None:
-        sampler = self.train_sampler
-        if sampler.position:
-            sampler.reset()
-        self.executor.network.train()
-        listeners.notify("before_training_set", self, stats, sampler)
-        counts = listeners.need_training_accuracy and self.why_no_accuracy(sampler) is None
-        meter = self._meter(sampler, counts)
-        try:
-            for batch in sampler:
-                for before in listeners.before_step:
-                    before(self.executor, batch)
-                outputs = self.optimizer.step(batch)
-                loss = self._loss(outputs)
-                meter.add(batch, outputs)
-                for after in listeners.after_step:
-                    after(self.executor, outputs, loss)
-        except (StopRun, KeyboardInterrupt):
-            record.training = meter.finish(complete=False)
-            raise
-        record.training = meter.finish(complete=True)
-        listeners.notify("after_training_set", self, stats)
-
-    def _test(self, stats: TrainingStatistics, listeners: Listeners, record: EpochRecord | None) -> None:
-        """Test, if there is a test set."""
-        if self.validation_sampler is not None:
-            self._test_on(self.validation_sampler, stats, listeners, record)
-
-    @region("test set")
-    def _test_on(
-        self, sampler: Sampler, stats: TrainingStatistics, listeners: Listeners, record: EpochRecord | None
-    ) -> None:
-        """Test, and put the result in the epoch's record, or where the test before training belongs."""
-
-        def keep(result: PassRecord) -> None:
-            if record is None:
-                stats.initial_test = result
-            else:
-                record.test = result
-
-        if sampler.position:
-            sampler.reset()
-        self.executor.network.eval()
-        listeners.notify("before_test_set", self, stats, sampler)
-        meter = self._meter(sampler, self.why_no_accuracy(sampler) is None)
-        try:
-            for batch in sampler:
-                listeners.notify("before_test_batch", self, stats, batch)
-                outputs = self.executor.inference(batch)
-                meter.add(batch, outputs)
-                listeners.notify("after_test_batch", self, stats, outputs)
-        except (StopRun, KeyboardInterrupt):
-            keep(meter.finish(complete=False))
-            raise
-        keep(meter.finish(complete=True))
-        listeners.notify("after_test_set", self, stats)
-
-    def _meter(self, sampler: Sampler, counts: bool) -> PassMeter:
-        scores = self.network_output if counts else None
-        return PassMeter(self.executor, self.optimizer.loss, scores, sampler.dataset.label_node)
-
-    def _loss(self, outputs: Any) -> Any:
-        try:
-            return outputs[self.optimizer.loss]
-        except (TypeError, KeyError):
-            received = ", ".join(map(str, outputs)) if isinstance(outputs, dict) else type(outputs).__name__
-            raise TrainingError(
-                f"{type(self.optimizer).__name__}.step must return the outputs by name with the loss "
-                f"{self.optimizer.loss!r} among them; it returned {received}."
-            ) from None
+    def _statistics(self, budget: Budget, snapshot: Mapping[str, Any] | None) -> TrainingStatistics:
+        """Return the statistics that a run fills: new ones, or those that were restored."""
+        planned = budget.epochs_planned(self.train_sampler), budget.steps_planned(self.train_sampler)
+        stats = self.statistics
+        if snapshot is None or stats is None:
+            test_batch_size = self.validation_sampler.batch_size if self.validation_sampler else None
+            stats = TrainingStatistics(planned[0], self.train_sampler.batch_size, test_batch_size)
+        stats.epochs_planned, stats.steps_planned = planned
+        stats.budget = {budget.kind: budget.amount}
+        return stats
 
 
-def _tell_the_end(listeners: Listeners, trainer: Trainer, stats: TrainingStatistics) -> None:
-    """Tell every event that the training has ended, in order; one that raises keeps no other from being told."""
-
-    def tell(event: Any) -> None:
-        with contextlib.suppress(StopRun):  # it has ended already
-            event.after_training(trainer, stats)
-
-    with contextlib.ExitStack() as stack:
-        for event in reversed(listeners.runner):
-            stack.callback(tell, event)
+def _stateful(name: str, part: Any) -> Stateful:
+    if isinstance(part, Stateful):
+        return part
+    raise CheckpointError(
+        f"The {name.replace('_', ' ')} {type(part).__name__} cannot be kept in a checkpoint: it has no state() and "
+        f"restore(state)."
+    )
 
 
 def _check_kind(argument: str, value: Any, kind: type, example: str) -> None:
@@ -251,10 +248,18 @@ def _check_kind(argument: str, value: Any, kind: type, example: str) -> None:
         )
 
 
-def _check_covers(sampler: Sampler) -> None:
+def _check_covers(argument: str, sampler: Sampler) -> None:
     left_out = len(sampler.dataset) - sampler.sample_count
     if left_out:
         raise TrainingError(
-            f"The validation sampler leaves out {left_out} of the {len(sampler.dataset)} samples, so the accuracy "
-            f"would not be that of the test set. Use OrderedSampler, or drop_last_batch=False."
+            f"The {argument.replace('_', ' ')} leaves out {left_out} of the {len(sampler.dataset)} samples, so the "
+            f"accuracy would not be that of the test set. Use OrderedSampler, or drop_last_batch=False."
         )
+
+
+def _check_different(samplers: Mapping[str, Sampler | None]) -> None:
+    """Check that no sampler serves two purposes: one pass would move the other's position."""
+    seen: dict[int, str] = {}
+    for name, sampler in samplers.items():
+        if sampler is not None and seen.setdefault(id(sampler), name) != name:
+            raise TrainingError(f"{seen[id(sampler)]} and {name} are the same sampler. Make two.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deep500.core.event import Event, StopRun
 
@@ -25,12 +25,19 @@ class StopTraining(StopRun):
 class TrainingEvent(Event):
     """A listener of a training.
 
+    One whose course depends on what it was told before has ``state()`` and ``restore(state)``
+    (:class:`deep500.core.stateful.Stateful`), which checkpoints keep. A training that goes on from a checkpoint tells
+    its events first that it begins (``before_training``; within an epoch ``before_epoch``, within the training set
+    ``before_training_set`` too; ``training_stats.steps`` is above 0 then), and restores their states afterwards.
+
     Attributes:
         needs_training_accuracy: Whether the trainer must count the training accuracy, which costs a copy of each
             step's outputs to the host.
+        comes_last: Whether it is told after all events that do not say so, as one must that keeps what they hold.
     """
 
     needs_training_accuracy: bool = False
+    comes_last: ClassVar[bool] = False
 
 
 class OptimizerEvent(TrainingEvent):
@@ -68,7 +75,7 @@ class SamplerEvent(TrainingEvent):
 
 
 class RunnerEvent(TrainingEvent):
-    """A listener of the trainer's loop. Epochs are counted from 0."""
+    """A listener of the trainer's loop. Epochs and steps are counted from 0, steps over the whole training."""
 
     def before_training(self, runner: Trainer, training_stats: TrainingStatistics) -> None:
         """Called once before anything else."""
@@ -91,8 +98,26 @@ class RunnerEvent(TrainingEvent):
     def after_training_set(self, runner: Trainer, training_stats: TrainingStatistics) -> None:
         """Called after the training set was gone through."""
 
+    def before_step(
+        self, step: int, runner: Trainer, training_stats: TrainingStatistics, inputs: Mapping[str, Any]
+    ) -> None:
+        """Called before each step on the training set with the minibatch; before the optimizer's listeners."""
+
+    def after_step(
+        self, step: int, runner: Trainer, training_stats: TrainingStatistics, outputs: Mapping[str, Any], loss: Any
+    ) -> None:
+        """Called after each step, when ``training_stats.steps`` counts it; after the optimizer's listeners.
+
+        Args:
+            step: The step's number.
+            runner: The trainer.
+            training_stats: What was measured so far.
+            outputs: Outputs and losses by name, from before the update, as the framework's tensors.
+            loss: The loss among them, as the framework's tensor; reading its value may wait for the device.
+        """
+
     def before_test_set(self, runner: Trainer, training_stats: TrainingStatistics, sampler: Sampler) -> None:
-        """Called before the test set is gone through."""
+        """Called before the test set is gone through, at the end of an epoch or between two steps."""
 
     def after_test_set(self, runner: Trainer, training_stats: TrainingStatistics) -> None:
         """Called after the test set was gone through."""

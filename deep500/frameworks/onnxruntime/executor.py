@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,8 +12,11 @@ from numpy.typing import NDArray
 
 from deep500.core.device import Device
 from deep500.core.errors import TrainingError
+from deep500.core.stateful import State
 from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.frameworks.onnxruntime.determinism import deterministic_operators
 from deep500.frameworks.onnxruntime.device import execution_providers
+from deep500.frameworks.onnxruntime.tensor_functions import functions
 from deep500.frameworks.onnxruntime.translation import Session
 from deep500.networks.executor_event import ExecutorEvent
 from deep500.networks.gradient_graph import gradient_model
@@ -19,8 +24,22 @@ from deep500.networks.graph_executor import GraphExecutor, NetworkSource, Update
 from deep500.networks.network import Network
 from deep500.networks.program import Program
 from deep500.networks.program_model import program_model
+from deep500.networks.tensor_functions import TensorFunctions
 
 __all__ = ["OnnxRuntimeExecutor", "from_model"]
+
+_logger = logging.getLogger(__name__)
+
+#: Operators that draw random numbers in each run.
+_DRAWING = (
+    "Dropout",
+    "Bernoulli",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+)
 
 
 class OnnxRuntimeExecutor(GraphExecutor):
@@ -45,6 +64,7 @@ class OnnxRuntimeExecutor(GraphExecutor):
         self._sessions: dict[Program, Session] = {}
         self._gradient_sessions: dict[tuple[Program, str], tuple[Session, dict[str, str]]] = {}
         self._are_weights_fixed = True
+        self._has_told = False
 
     def _session(self, program: Program) -> Session:
         if program not in self._sessions:
@@ -103,6 +123,11 @@ class OnnxRuntimeExecutor(GraphExecutor):
                 )
             self._replace(name, np.array(value, dtype=old.dtype))
 
+    @property
+    def tensor_functions(self) -> TensorFunctions:
+        """What update rules use besides arithmetic."""
+        return functions
+
     def stored_tensor(self, name: str) -> NDArray[Any]:
         """Return a parameter, state or constant; ``KeyError`` when there is none."""
         return self.tensors[name]
@@ -126,6 +151,26 @@ class OnnxRuntimeExecutor(GraphExecutor):
         if name in self.network.constants:  # they are part of every session
             self._sessions, self._gradient_sessions = {}, {}
         self._replace(name, np.array(value))
+
+    def random_state(self) -> State:
+        """Return a snapshot of the random streams: none, as ONNX Runtime keeps its own to itself, which is told."""
+        drawing = sorted({node.op_type for node in self.network.model.graph.all_nodes() if node.op_type in _DRAWING})
+        if drawing and not self._has_told:
+            self._has_told = True
+            _logger.warning(
+                "ONNX Runtime does not tell where its random numbers are, so that what goes on from a checkpoint draws "
+                "others than the training would have drawn (network %r has %s).",
+                self.network.name,
+                ", ".join(drawing),
+            )
+        return super().random_state()
+
+    def deterministic(self, seed: int) -> contextlib.AbstractContextManager[dict[str, Any]]:
+        """Return a block in which equal runs give equal bits; see :meth:`GraphExecutor.deterministic`."""
+        return deterministic_operators(seed)
+
+    def _set_gradient(self, name: str, gradient: Any) -> None:
+        self._gradients[name] = gradient
 
     def is_native(self, value: Any) -> bool:
         """Whether a value is a NumPy array."""

@@ -15,6 +15,7 @@ from deep500.core.errors import DeviceError, InvalidInputError, InvalidNetworkEr
 from deep500.core.texts import message_of
 from deep500.frameworks.onnxruntime._arrays import from_value, is_extended_type, to_value
 from deep500.frameworks.onnxruntime._integers import without_traps
+from deep500.frameworks.onnxruntime.determinism import is_deterministic
 from deep500.frameworks.onnxruntime.device import execution_providers
 
 __all__ = ["Session"]
@@ -55,6 +56,7 @@ class Session:
         options.log_severity_level = _LOG_FATAL
         # One thread for each processor that this process may use; the runtime would take all of the machine.
         options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
+        options.use_deterministic_compute = is_deterministic()
         providers = execution_providers(device)
         try:
             self._session = ort.InferenceSession(without_traps(model).SerializeToString(), options, providers=providers)

@@ -5,7 +5,17 @@ from .custom_operator_call import prepare_call
 from .custom_operator_check import custom_op_checks
 from .executor import PyTorchExecutor, from_model
 from .model_import import import_model
-from .optimizers import AdamOptimizer, GradientDescent, MomentumOptimizer
+from .optimizers import (
+    AdaGradOptimizer,
+    AdamOptimizer,
+    AdamWOptimizer,
+    AMSGradOptimizer,
+    GradientDescent,
+    LBFGSOptimizer,
+    MomentumOptimizer,
+    MuonOptimizer,
+    RMSPropOptimizer,
+)
 from .problem_functions import problem_function
 from .validated_operator import as_operator
 
@@ -13,10 +23,16 @@ REQUIREMENT: deep500.core.requirement.Requirement
 
 __all__ = [
     "REQUIREMENT",
+    "AMSGradOptimizer",
+    "AdaGradOptimizer",
     "AdamOptimizer",
+    "AdamWOptimizer",
     "GradientDescent",
+    "LBFGSOptimizer",
     "MomentumOptimizer",
+    "MuonOptimizer",
     "PyTorchExecutor",
+    "RMSPropOptimizer",
     "as_operator",
     "custom_op",
     "custom_op_checks",

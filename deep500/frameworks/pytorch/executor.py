@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,25 @@ from torch import fx
 
 from deep500.core.device import Device
 from deep500.core.errors import Deep500Error, InvalidInputError, TrainingError, UnsupportedOperatorError
+from deep500.core.stateful import State
 from deep500.core.tensor_descriptor import STRING, TensorDescriptor, element_type_name
 from deep500.core.value_descriptor import OptionalDescriptor, SequenceDescriptor, ValueDescriptor
 from deep500.frameworks.pytorch._arrays import as_texts, element_type, mark, to_array, to_tensor
 from deep500.frameworks.pytorch._compiling import choose_form
 from deep500.frameworks.pytorch._dtypes import HELD_AS
+from deep500.frameworks.pytorch._generator import check_generator_state, generator_state, restore_generator
+from deep500.frameworks.pytorch._parameter_updates import TorchUpdates
+from deep500.frameworks.pytorch.determinism import deterministic_operators
 from deep500.frameworks.pytorch.device import torch_device
 from deep500.frameworks.pytorch.lowering import lowerings
+from deep500.frameworks.pytorch.tensor_functions import functions
 from deep500.frameworks.pytorch.translation import StoredTensors, translate
 from deep500.networks.executor_event import ExecutorEvent
 from deep500.networks.graph_executor import GraphExecutor, NetworkSource, UpdateRule
 from deep500.networks.network import Network
+from deep500.networks.parameter_updates import TrainingRule
 from deep500.networks.program import Program
+from deep500.networks.tensor_functions import TensorFunctions
 
 __all__ = ["PyTorchExecutor", "from_model"]
 
@@ -63,11 +70,13 @@ class PyTorchExecutor(GraphExecutor):
             texts = as_texts(value)
             tensor = to_tensor(value).to(self.torch_device) if texts is None else texts
             self.stored.add(name, tensor, trained=name in self._parameter_names)
+        self._trained = list(self.stored.parameters())  # finding them takes a module longer than a small layer
 
     def _module(self, program: Program) -> fx.GraphModule:
         module = self._modules.get(program)
         if module is None:
-            module = self._modules[program] = translate(program, self.stored).to(self.torch_device)
+            with self.random_streams.in_use():
+                module = self._modules[program] = translate(program, self.stored).to(self.torch_device)
         return module
 
     def _function(self, program: Program, inputs: Sequence[Any], loss: str | None) -> Callable[..., Any]:
@@ -88,7 +97,7 @@ class PyTorchExecutor(GraphExecutor):
             return self._finish(program, results)
 
     def _run_and_differentiate(self, program: Program, inputs: Sequence[Any], loss: str) -> dict[str, Any]:
-        for parameter in self.stored.parameters():
+        for parameter in self._trained:
             parameter.grad = None
         with _explained(self.network.name):
             results = _call(self._function(program, inputs, loss), inputs)
@@ -122,6 +131,15 @@ class PyTorchExecutor(GraphExecutor):
                         f"accepted is a tensor of shape {tuple(parameter.shape)}."
                     )
                 parameter.copy_(value)
+
+    def parameter_updates(self, rule: TrainingRule, source: GraphExecutor | None = None) -> TorchUpdates:
+        """Return what updates the parameters by an optimizer's rule; see the contract."""
+        return TorchUpdates(self, source or self, rule)
+
+    @property
+    def tensor_functions(self) -> TensorFunctions:
+        """What update rules use besides arithmetic."""
+        return functions
 
     def stored_tensor(self, name: str) -> torch.Tensor:
         """Return a parameter, state or constant; ``KeyError`` when there is none."""
@@ -173,6 +191,28 @@ class PyTorchExecutor(GraphExecutor):
         """Wait until the GPU has finished; the processor always has."""
         if self.torch_device.type == "cuda":
             torch.cuda.synchronize(self.torch_device)
+
+    def random_state(self) -> State:
+        """Return a snapshot of the random streams, PyTorch's own on the device among them."""
+        return {**super().random_state(), "generator": generator_state(self.torch_device)}
+
+    def restore_random(self, state: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`random_state` returned; PyTorch's own stream is that of the whole process."""
+        check_generator_state(state.get("generator"), self.torch_device)
+        super().restore_random(state)
+        restore_generator(state["generator"], self.torch_device)
+
+    def seed_random(self, seed: int) -> None:
+        """Seed PyTorch's own stream, which is that of the whole process; see :meth:`GraphExecutor.seed_random`."""
+        super().seed_random(seed)
+        torch.manual_seed(seed)
+
+    def deterministic(self, seed: int) -> contextlib.AbstractContextManager[dict[str, Any]]:
+        """Return a block in which equal runs give equal bits; see :meth:`GraphExecutor.deterministic`."""
+        return deterministic_operators(seed)
+
+    def _set_gradient(self, name: str, gradient: torch.Tensor) -> None:
+        self.stored.tensor(name).grad = gradient
 
     def is_native(self, value: Any) -> bool:
         """Whether a value is a ``torch.Tensor``."""

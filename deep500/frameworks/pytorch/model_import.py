@@ -13,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from deep500.core.errors import InvalidNetworkError
 from deep500.core.texts import message_of, shown
@@ -139,23 +140,26 @@ def _exported(
     try:
         if dynamic_batch and size is not None:
             shapes = _by_argument(module, positional, named, free)
-        program = torch.onnx.export(
-            module,
-            positional,
-            kwargs=named or None,
-            dynamic_shapes=shapes,
-            dynamo=True,
-            opset_version=OPSET_VERSION,  # from this one on, attention is one operator
-            optimize=False,  # it would compute new tensors from parameters, which would lose their names
-            verbose=False,
-        )
+        # Fused kernels of attention lay out their results in other ways than what the export replaces them by, and a
+        # reshape after them that needed no copy then would.
+        with sdpa_kernel(SDPBackend.MATH):
+            program = torch.onnx.export(
+                module,
+                positional,
+                kwargs=named or None,
+                dynamic_shapes=shapes,
+                dynamo=True,
+                opset_version=OPSET_VERSION,  # from this one on, attention is one operator
+                optimize=False,  # it would compute new tensors from parameters, which would lose their names
+                verbose=False,
+            )
     except Exception as error:
         # The exporter reports what it cannot express by exceptions of many unrelated types.
         cause: BaseException = error
         while cause.__cause__ is not None:
             cause = cause.__cause__
         raise InvalidNetworkError(
-            f"{type(module).__name__} cannot be exported to ONNX: {message_of(cause)} Check that "
+            f"{type(module).__name__} cannot be exported to ONNX: {message_of(cause).rstrip('.')}. Check that "
             f"torch.export.export(module, example) works" + (", and try dynamic_batch=False." if dynamic_batch else ".")
         ) from error
     assert program is not None

@@ -4,7 +4,22 @@ from .custom_operator import custom_op, custom_op_from_native
 from .custom_operator_call import prepare_call
 from .custom_operator_check import custom_op_checks
 from .executor import ReferenceExecutor, from_model
-from .optimizers import AdamOptimizer, GradientDescent, MomentumOptimizer
+from .optimizers import (
+    AcceleGradOptimizer,
+    AdaGradOptimizer,
+    AdamOptimizer,
+    AdamWOptimizer,
+    AMSGradOptimizer,
+    GradientDescent,
+    LAMBOptimizer,
+    LARSOptimizer,
+    LBFGSOptimizer,
+    LionOptimizer,
+    MomentumOptimizer,
+    MuonOptimizer,
+    RMSPropOptimizer,
+    SAMOptimizer,
+)
 from .problem_functions import problem_function
 from .validated_operator import as_operator
 
@@ -12,10 +27,21 @@ REQUIREMENT: deep500.core.requirement.Requirement
 
 __all__ = [
     "REQUIREMENT",
+    "AMSGradOptimizer",
+    "AcceleGradOptimizer",
+    "AdaGradOptimizer",
     "AdamOptimizer",
+    "AdamWOptimizer",
     "GradientDescent",
+    "LAMBOptimizer",
+    "LARSOptimizer",
+    "LBFGSOptimizer",
+    "LionOptimizer",
     "MomentumOptimizer",
+    "MuonOptimizer",
+    "RMSPropOptimizer",
     "ReferenceExecutor",
+    "SAMOptimizer",
     "as_operator",
     "custom_op",
     "custom_op_checks",

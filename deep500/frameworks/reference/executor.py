@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,13 +12,16 @@ from numpy.typing import NDArray
 from deep500.core.device import Device
 from deep500.core.errors import TrainingError
 from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.frameworks.reference.determinism import deterministic_operators
 from deep500.frameworks.reference.device import check_device
 from deep500.frameworks.reference.lowering import lowerings
+from deep500.frameworks.reference.tensor_functions import functions
 from deep500.frameworks.reference.translation import Translation, Values
 from deep500.networks.executor_event import ExecutorEvent
 from deep500.networks.graph_executor import GraphExecutor, NetworkSource, UpdateRule
 from deep500.networks.network import Network
 from deep500.networks.program import Program
+from deep500.networks.tensor_functions import TensorFunctions
 
 __all__ = ["ReferenceExecutor", "from_model"]
 
@@ -42,7 +46,8 @@ class ReferenceExecutor(GraphExecutor):
 
     def _translation(self, program: Program) -> Translation:
         if program not in self._translations:
-            self._translations[program] = Translation(program)
+            with self.random_streams.in_use():
+                self._translations[program] = Translation(program)
         return self._translations[program]
 
     def _values(self, program: Program, inputs: Sequence[Any]) -> Values:
@@ -81,6 +86,11 @@ class ReferenceExecutor(GraphExecutor):
                 )
             self.tensors[name] = np.array(value, dtype=old.dtype)
 
+    @property
+    def tensor_functions(self) -> TensorFunctions:
+        """What update rules use besides arithmetic."""
+        return functions
+
     def stored_tensor(self, name: str) -> NDArray[Any]:
         """Return a parameter, state or constant; ``KeyError`` when there is none."""
         return self.tensors[name]
@@ -102,6 +112,13 @@ class ReferenceExecutor(GraphExecutor):
 
     def _store(self, name: str, value: NDArray[Any]) -> None:
         self.tensors[name] = np.array(value)
+
+    def deterministic(self, seed: int) -> contextlib.AbstractContextManager[dict[str, Any]]:
+        """Return a block in which equal runs give equal bits; see :meth:`GraphExecutor.deterministic`."""
+        return deterministic_operators(seed)
+
+    def _set_gradient(self, name: str, gradient: Any) -> None:
+        self._gradients[name] = gradient
 
     def is_native(self, value: Any) -> bool:
         """Whether a value is a NumPy array."""

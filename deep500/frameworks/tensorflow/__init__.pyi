@@ -5,7 +5,18 @@ from .custom_operator_call import prepare_call
 from .custom_operator_check import custom_op_checks
 from .executor import TensorFlowExecutor, from_model
 from .model_import import import_model
-from .optimizers import AdamOptimizer, GradientDescent, MomentumOptimizer
+from .optimizers import (
+    AdaGradOptimizer,
+    AdamOptimizer,
+    AdamWOptimizer,
+    AMSGradOptimizer,
+    GradientDescent,
+    LAMBOptimizer,
+    LionOptimizer,
+    MomentumOptimizer,
+    MuonOptimizer,
+    RMSPropOptimizer,
+)
 from .problem_functions import problem_function
 from .validated_operator import as_operator
 
@@ -13,9 +24,16 @@ REQUIREMENT: deep500.core.requirement.Requirement
 
 __all__ = [
     "REQUIREMENT",
+    "AMSGradOptimizer",
+    "AdaGradOptimizer",
     "AdamOptimizer",
+    "AdamWOptimizer",
     "GradientDescent",
+    "LAMBOptimizer",
+    "LionOptimizer",
     "MomentumOptimizer",
+    "MuonOptimizer",
+    "RMSPropOptimizer",
     "TensorFlowExecutor",
     "as_operator",
     "custom_op",

@@ -63,8 +63,8 @@ def _obstacle(function: ProgramFunction) -> str | None:
     for kind in _HOST_OPERATIONS:
         if kind in kinds:
             return "an operator of the network runs in Python, which XLA cannot call"
-    if any(kind.startswith(("Random", "Multinomial", "ParameterizedTruncatedNormal")) for kind in kinds):
-        return "the network draws random numbers, and XLA does not draw those that tf.random.set_seed stands for"
+    if any(kind.startswith(("Rng", "Random", "Multinomial", "ParameterizedTruncatedNormal")) for kind in kinds):
+        return "the network draws random numbers, and XLA need not draw those that TensorFlow draws without it"
     return None
 
 

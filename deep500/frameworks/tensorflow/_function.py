@@ -18,8 +18,9 @@ from deep500.networks.program import Program
 
 __all__ = ["ParameterUpdate", "ProgramFunction", "flattened", "frozen", "input_structure"]
 
-#: ``update(gradients, parameters)``, by name, assigns the parameters' next values; it is traced.
-ParameterUpdate = Callable[[Mapping[str, tf.Tensor], Mapping[str, tf.Variable]], None]
+#: ``update(gradients, parameters)``, by name, assigns the parameters' next values; it is traced. One that has a method
+#: ``numbers()`` is given as a third argument what that returns at each call: a float64 vector of one length.
+ParameterUpdate = Callable[..., None]
 
 #: What a graph is traced for: of every input the shape (``None`` for a size of any value), a list of these for a
 #: sequence, ``None`` for an optional that is absent.
@@ -125,30 +126,40 @@ class ProgramFunction:
         self.assumptions = Assumptions(tensors, is_static)
         self._narrow = [(i, output_types[n]) for i, n in enumerate(program.outputs) if _is_held(output_types.get(n))]
 
-        def run(*tensors: tf.Tensor) -> tuple[list[Any], list[tf.Tensor | None]]:
-            gradients: list[tf.Tensor | None] = []
-            remaining = iter(tensors)
-            with tf.device(device), self.assumptions.tracing(tensors):
-                with tf.GradientTape(watch_accessed_variables=False) as tape:
-                    trained = [variables[name] for name in program.parameters] if loss else []
-                    tape.watch(trained)
-                    values = translation.trace([_rebuilt(entry, remaining) for entry in structure], variables)
-                for state, name in program.state_updates.items():
-                    variables[state].assign(values[name])
-                if loss:
-                    with explain_trace(loss):
-                        gradients = [_dense(g) for g in tape.gradient(values[loss], trained)]
-                if update:
-                    named = {n: g for n, g in zip(program.parameters, gradients, strict=True) if g is not None}
-                    update(named, {name: variables[name] for name in named})
-                return [values[name] for name in program.outputs], gradients
-
+        self._numbers: Callable[[], Any] | None = getattr(update, "numbers", None)
+        self._translation, self._variables, self._structure, self._device = translation, variables, structure, device
+        self._loss, self._update = loss, update
         signature = _signature(program, structure)
+        if self._numbers is not None:
+            signature.append(tf.TensorSpec(self._numbers().shape, tf.float64))
         # Without the setting, TensorFlow would let XLA compile where its flags say so.
-        self.function = tf.function(run, input_signature=signature, autograph=False, jit_compile=compiled or None)
+        self.function = tf.function(self._run, input_signature=signature, autograph=False, jit_compile=compiled or None)
         # Called directly, the only graph saves the search for one that fits the inputs.
         self._concrete = self.function.get_concrete_function()
         self.graph: tf.Graph = self._concrete.graph
+
+    def _run(self, *tensors: tf.Tensor) -> tuple[list[Any], list[tf.Tensor | None]]:
+        """Return outputs and gradients, and update states and parameters; this is traced."""
+        program, variables, loss = self.program, self._variables, self._loss
+        numbers: tuple[tf.Tensor, ...] = ()
+        if self._numbers is not None:
+            tensors, numbers = tensors[:-1], tensors[-1:]
+        gradients: list[tf.Tensor | None] = []
+        remaining = iter(tensors)
+        with tf.device(self._device), self.assumptions.tracing(tensors):
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                trained = [variables[name] for name in program.parameters] if loss else []
+                tape.watch(trained)
+                values = self._translation.trace([_rebuilt(entry, remaining) for entry in self._structure], variables)
+            for state, name in program.state_updates.items():
+                variables[state].assign(values[name])
+            if loss:
+                with explain_trace(loss):
+                    gradients = [_dense(g) for g in tape.gradient(values[loss], trained)]
+            if self._update:
+                named = {n: g for n, g in zip(program.parameters, gradients, strict=True) if g is not None}
+                self._update(named, {name: variables[name] for name in named}, *numbers)
+            return [values[name] for name in program.outputs], gradients
 
     @property
     def variables(self) -> list[tf.Variable]:
@@ -157,6 +168,8 @@ class ProgramFunction:
 
     def __call__(self, *tensors: tf.Tensor) -> tuple[list[Any], list[tf.Tensor | None]]:
         """Return outputs and gradients."""
+        if self._numbers is not None:
+            tensors = (*tensors, tf.constant(self._numbers()))
         outputs, gradients = self._concrete(*tensors)
         for index, kind in self._narrow:
             outputs[index] = released_value(outputs[index], kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,6 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import tensorflow as tf
 
 from deep500.core.device import Device
-from deep500.core.errors import TrainingError
 from deep500.core.tensor_descriptor import STRING, TensorDescriptor
 from deep500.frameworks.tensorflow._compiling import choose_form
 from deep500.frameworks.tensorflow._dtypes import held_array, hold, is_held, released_array, to_array
@@ -28,15 +28,21 @@ from deep500.frameworks.tensorflow._function import (
     frozen,
     input_structure,
 )
+from deep500.frameworks.tensorflow._generator import TensorFlowStreams
 from deep500.frameworks.tensorflow._known import StaticShapesNeededError
 from deep500.frameworks.tensorflow._layout import Layout, kernel_order
+from deep500.frameworks.tensorflow._parameter_updates import TensorFlowUpdates, checked_value
+from deep500.frameworks.tensorflow.determinism import deterministic_operators
 from deep500.frameworks.tensorflow.device import device_name, synchronize
 from deep500.frameworks.tensorflow.lowering import lowerings
+from deep500.frameworks.tensorflow.tensor_functions import functions
 from deep500.frameworks.tensorflow.translation import Translation
 from deep500.networks.executor_event import ExecutorEvent
 from deep500.networks.graph_executor import GraphExecutor, NetworkSource, UpdateRule
 from deep500.networks.network import Network
+from deep500.networks.parameter_updates import ParameterUpdates, TrainingRule
 from deep500.networks.program import Program
+from deep500.networks.tensor_functions import TensorFunctions
 
 __all__ = ["ParameterUpdate", "TensorFlowExecutor", "from_model"]
 
@@ -80,8 +86,25 @@ class TensorFlowExecutor(GraphExecutor):
 
     def _run_and_differentiate(self, program: Program, inputs: Sequence[Any], loss: str) -> dict[str, Any]:
         update, self._update = self._update, None
-        outputs, self._gradients = self._call(self._function(program, inputs, loss, update), inputs)
+        try:
+            function = self._function(program, inputs, loss, update)
+        except Exception as error:
+            refuse = getattr(update, "refuse", None)
+            if refuse is None or not refuse(error):
+                raise
+            function = self._function(program, inputs, loss)
+        outputs, self._gradients = self._call(function, inputs)
         return outputs
+
+    def parameter_updates(self, rule: TrainingRule, source: GraphExecutor | None = None) -> TensorFlowUpdates:
+        """Return what updates the parameters by an optimizer's rule; see the contract."""
+        return TensorFlowUpdates(self, source or self, rule)
+
+    def training_step(self, inputs: Mapping[str, Any], loss: str, updates: ParameterUpdates) -> dict[str, Any]:
+        """Run the network, compute gradients and update the parameters, in one ``tf.function`` if the rule allows."""
+        if isinstance(updates, TensorFlowUpdates) and updates.executor is self:
+            return updates.train(inputs, loss)
+        return super().training_step(inputs, loss, updates)
 
     def train(self, inputs: Mapping[str, Any], loss: str, update: ParameterUpdate) -> dict[str, Any]:
         """Run the network, compute the gradients of a loss and update the parameters, all in one ``tf.function``.
@@ -111,15 +134,40 @@ class TensorFlowExecutor(GraphExecutor):
         with tf.device(self.tensorflow_device):
             for name, gradient in self._gradients.items():
                 variable = self._variables[name]
-                variable.assign(_checked(rule(gradient, tf.convert_to_tensor(variable), name), variable, name))
+                variable.assign(checked_value(rule(gradient, tf.convert_to_tensor(variable), name), variable, name))
+
+    @property
+    def tensor_functions(self) -> TensorFunctions:
+        """What update rules use besides arithmetic."""
+        return functions
 
     def stored_tensor(self, name: str) -> Any:
         """Return a parameter, state (``tf.Variable``) or constant (NumPy array) as it is held."""
         return self._variables[name] if name in self._variables else self._constants[name]
 
+    def declared_layout(self, name: str, tensor: Any) -> Any:
+        """Return a tensor like a parameter, held as that one, in the layout that the network declares."""
+        if self._layouts.get(name) is not Layout.KERNEL:
+            return tf.convert_to_tensor(tensor) if isinstance(tensor, tf.Variable) else tensor
+        return tf.transpose(tensor, np.argsort(kernel_order(self._variables[name].shape.rank)))
+
+    def held_layout(self, name: str, tensor: Any) -> Any:
+        """Return a tensor like a parameter, in the layout that the network declares, as that one is held."""
+        rank = self._variables[name].shape.rank
+        if self._layouts.get(name) is not Layout.KERNEL or len(getattr(tensor, "shape", ())) != rank:
+            return tensor
+        return tf.transpose(tensor, kernel_order(rank))
+
     def gradient_tensor(self, name: str) -> Any | None:
         """Return the gradient by a parameter as it is held; ``None`` when the loss ignores it."""
         return self._gradients.get(name)
+
+    def deterministic(self, seed: int) -> contextlib.AbstractContextManager[dict[str, Any]]:
+        """Return a block in which equal runs give equal bits; see :meth:`GraphExecutor.deterministic`."""
+        return deterministic_operators(seed)
+
+    def _set_gradient(self, name: str, gradient: Any) -> None:
+        self._gradients[name] = gradient
 
     def is_native(self, value: Any) -> bool:
         """Return whether a value is one of TensorFlow's tensors."""
@@ -143,6 +191,9 @@ class TensorFlowExecutor(GraphExecutor):
     def has_lowering(self, domain: str, op_type: str, version: int) -> bool:
         """Whether there is a lowering for an operator."""
         return lowerings.has(domain, op_type, version)
+
+    def _new_random_streams(self) -> TensorFlowStreams:
+        return TensorFlowStreams()
 
     def synchronize(self) -> None:
         """Wait until the device has finished what was asked of it."""
@@ -207,7 +258,7 @@ class TensorFlowExecutor(GraphExecutor):
             update,
         )
         try:
-            with explain_run(self.network.name):
+            with explain_run(self.network.name), self.random_streams.in_use():
                 function = trace()
                 if self.compiles:
                     compile_it = functools.partial(trace, compiled=True)
@@ -281,24 +332,3 @@ def _kernels(network: Network) -> list[str]:
         if uses and only_kernel and not value.is_graph_output():
             names.append(name)
     return names
-
-
-def _checked(value: Any, variable: tf.Variable, name: str) -> tf.Tensor:
-    """Return what an update rule returned as a tensor that can be assigned.
-
-    Raises:
-        TrainingError: It is none, or of another dtype or shape.
-    """
-    expected = f"a tensor {variable.dtype.name}{variable.shape.as_list()}"
-    if value is None:
-        raise TrainingError(f"The update rule returned nothing for parameter {name!r}; it must return {expected}.")
-    try:
-        tensor = tf.convert_to_tensor(value, variable.dtype)
-    except (TypeError, ValueError, tf.errors.OpError) as error:
-        raise TrainingError(f"The update rule must return {expected} for parameter {name!r}: {error}") from error
-    if tensor.shape != variable.shape:
-        raise TrainingError(
-            f"The update rule returned shape {tensor.shape.as_list()} for parameter {name!r}; "
-            f"it must return {expected}."
-        )
-    return tensor

@@ -20,6 +20,9 @@ import tensorflow as tf
 from deep500.core.errors import InvalidNetworkError
 from deep500.core.requirement import Requirement
 from deep500.core.texts import message_of, shown
+from deep500.frameworks.tensorflow._keras_layers import exportable_layers, normalising_layers
+from deep500.frameworks.tensorflow._tf2onnx_models import mend
+from deep500.frameworks.tensorflow._tf2onnx_operations import HANDLERS
 from deep500.networks.importing import renamed
 from deep500.networks.loading import load_exported
 from deep500.networks.network import Network
@@ -44,7 +47,9 @@ def import_model(model: Any, example: Any = None, *, names: Mapping[str, str] | 
     """Return what a Keras model computes in inference as a network.
 
     The weights keep their names (``weight.path``) and roles: those that Keras trains are parameters, the statistics of
-    BatchNormalization are states, all others constants. Layers that do nothing in inference (Dropout) are left out.
+    BatchNormalization are states, all others constants; a BatchNormalization that is frozen (``trainable=False``) stays
+    as it is in inference, as it does in Keras. Layers that do nothing in inference (Dropout) are left out, and a
+    BatchNormalization that is given a mask is trained as without.
 
     Args:
         model: A built model of Keras 3 on TensorFlow.
@@ -66,7 +71,7 @@ def import_model(model: Any, example: Any = None, *, names: Mapping[str, str] | 
     trained, others = list(model.trainable_variables), list(model.non_trainable_variables)
     function = _with_weights(model, inputs, len(trained))
     proto = _converted(model, function, inputs, [*trained, *others])
-    converted = ir.from_proto(_plain_names(proto))
+    converted = ir.from_proto(proto)
     _store_weights(converted, model, trained, others)
     _name(converted, model, inputs, names)
     network = Network(load_exported(converted, f"The export of {model.name}")).folded()
@@ -114,55 +119,29 @@ def _converted(model: Any, function: Any, inputs: list[Any], weights: list[Any])
 
     standing = [tf.TensorSpec(w.shape, w.dtype, name=_WEIGHT.format(index)) for index, w in enumerate(weights)]
     signature = [*inputs, *standing]
+    origin = f"The Keras model {model.name!r}"
     try:
-        with _exporting(model):
+        with exportable_layers(model), _quiet():
             traced = tf.function(function, input_signature=signature, autograph=False)
+            captures = traced.get_concrete_function(*signature).graph.captures
             proto, _ = tf2onnx.convert.from_function(
-                traced, input_signature=signature, opset=_OPSET, custom_op_handlers={"Erfc": (_convert_erfc, [])}
+                traced, input_signature=signature, opset=_OPSET, custom_op_handlers=HANDLERS
             )
+    except InvalidNetworkError:
+        raise
     except Exception as error:
         # Keras, TensorFlow and tf2onnx report what they cannot convert by exceptions of unrelated types.
-        raise InvalidNetworkError(
-            f"The Keras model {model.name!r} cannot be converted to ONNX: {message_of(error)}"
-        ) from error
-    converted: onnx.ModelProto = proto
+        raise InvalidNetworkError(f"{origin} cannot be converted to ONNX: {message_of(error)}") from error
     known = {f"{given.name}:0" for given in signature} | {given.name for given in signature}
-    strays = [value.name for value in converted.graph.input if value.name not in known]
-    if strays:
-        raise InvalidNetworkError(
-            f"The conversion of the Keras model {model.name!r} leaves inputs that are none of the model's: "
-            f"{', '.join(strays)}. tf2onnx makes them of constants that a layer holds outside of its weights, such as "
-            f"the mean of a Normalization; leave that layer out (include_preprocessing=False) and apply it to the data."
-        )
-    return converted
-
-
-def _convert_erfc(context: Any, node: Any, name: str, arguments: Any) -> None:
-    """Convert the complement of the error function, 1 - erf(x), which gelu uses and neither tf2onnx nor ONNX has."""
-    dtype = node.output_dtypes[0]
-    one = context.make_const(f"{name}_one", np.ones((), onnx.helper.tensor_dtype_to_np_dtype(dtype)))
-    shape, output = node.output_shapes[0], node.output[0]
-    context.remove_node(name)
-    erf = context.make_node("Erf", node.input, name=f"{name}_erf", dtypes=[dtype], shapes=[shape])
-    context.make_node(
-        "Sub", [one.output[0], erf.output[0]], name=name, outputs=[output], dtypes=[dtype], shapes=[shape]
-    )
+    return mend(proto, origin, known, {inside.name: outside for outside, inside in captures})
 
 
 @contextlib.contextmanager
-def _exporting(model: Any) -> Iterator[None]:
-    """Let BatchNormalization and grouped convolutions be one operation each, and keep tf2onnx from talking."""
-    layers = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.BatchNormalization)]
-    layers = [layer for layer in layers if layer.axis in (-1, _rank(layer) - 1)]
-    convolutions = (keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D)
-    grouped = [layer for layer in model._flatten_layers() if isinstance(layer, convolutions) and layer.groups > 1]
+def _quiet() -> Iterator[None]:
+    """Keep tf2onnx from talking."""
     loggers = [logging.getLogger(name) for name in ("tf2onnx", "tensorflow")]
     levels = [logger.level for logger in loggers]
     try:
-        for layer in layers:
-            layer.call = _fused(layer)
-        for layer in grouped:
-            layer.convolution_op = _inline(layer)
         for logger in loggers:
             logger.setLevel(logging.CRITICAL)
         with warnings.catch_warnings():
@@ -171,80 +150,13 @@ def _exporting(model: Any) -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels):
             logger.setLevel(level)
-        for layer in layers:
-            del layer.call
-        for layer in grouped:
-            del layer.convolution_op
-
-
-def _rank(layer: Any) -> int:
-    spec = layer.input_spec
-    return int(spec.ndim) if spec is not None and spec.ndim is not None else 0
-
-
-def _inline(layer: Any) -> Callable[..., Any]:
-    """Return a grouped convolution that is not a call of a compiled function, as Keras' own is, but the operation."""
-
-    def convolution_op(inputs: Any, kernel: Any) -> Any:
-        return tf.nn.convolution(
-            inputs,
-            kernel,
-            strides=list(layer.strides),
-            padding="VALID" if layer.padding == "causal" else layer.padding.upper(),  # causal: padded before
-            data_format=None if layer.data_format == "channels_last" else "NC" + "DHW"[-layer.rank :],
-            dilations=list(layer.dilation_rate),
-        )
-
-    return convolution_op
-
-
-def _fused(layer: Any) -> Callable[..., Any]:
-    """Return BatchNormalization in inference as TensorFlow's one operation, which ONNX has as well."""
-
-    def call(inputs: Any, training: Any = None, mask: Any = None) -> Any:
-        channels = inputs.shape[-1]
-        images = inputs if len(inputs.shape) == 4 else tf.reshape(inputs, [-1, 1, 1, channels])
-        normalised, _, _ = tf.compat.v1.nn.fused_batch_norm(
-            images,
-            tf.convert_to_tensor(layer.gamma) if layer.scale else tf.ones([channels], inputs.dtype),
-            tf.convert_to_tensor(layer.beta) if layer.center else tf.zeros([channels], inputs.dtype),
-            tf.convert_to_tensor(layer.moving_mean),
-            tf.convert_to_tensor(layer.moving_variance),
-            epsilon=layer.epsilon,
-            is_training=False,
-        )
-        return normalised if len(inputs.shape) == 4 else tf.reshape(normalised, tf.shape(inputs))
-
-    return call
-
-
-def _plain_names(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model without the addresses in memory that tf2onnx makes names from: each export is the same."""
-    found: dict[str, str] = {}
-
-    def plain(name: str) -> str:
-        return re.sub(r"einsum\d{6,}", lambda m: found.setdefault(m[0], f"einsum_{len(found)}"), name)
-
-    for tensor in proto.graph.initializer:
-        tensor.name = plain(tensor.name)
-    for info in proto.graph.value_info:
-        info.name = plain(info.name)
-    for node in proto.graph.node:
-        node.name = plain(node.name)
-        node.input[:] = [plain(name) for name in node.input]
-        node.output[:] = [plain(name) for name in node.output]
-    return proto
 
 
 def _store_weights(converted: ir.Model, model: Any, trained: list[Any], others: list[Any]) -> None:
     """Put the weights in the place of the inputs that stood for them."""
     graph = converted.graph
-    statistics = {
-        id(variable)
-        for layer in model._flatten_layers()
-        if isinstance(layer, keras.layers.BatchNormalization)
-        for variable in (layer.moving_mean, layer.moving_variance)
-    }
+    layers = normalising_layers(model)
+    statistics = {id(variable) for layer in layers for variable in (layer.moving_mean, layer.moving_variance)}
     for value in graph.initializers.values():
         value.metadata_props[ROLE_KEY] = TensorRole.CONSTANT.value
     standing = {value.name: value for value in graph.inputs}
@@ -262,6 +174,12 @@ def _store_weights(converted: ir.Model, model: Any, trained: list[Any], others: 
         value.const_value = ir.tensor(np.asarray(variable), name=variable.path)
         value.metadata_props[ROLE_KEY] = role.value
         graph.register_initializer(value)
+    for layer in layers:
+        mean = graph.initializers.get(layer.moving_mean.path)
+        for node, index in () if mean is None else mean.uses():
+            if node.op_type == "BatchNormalization" and index == 3:
+                # TensorFlow's operation has none: Keras' own arithmetic updates the statistics.
+                node.attributes["momentum"] = ir.AttrFloat32("momentum", float(layer.momentum))
 
 
 def _name_constants(graph: ir.Graph, weights: set[str]) -> None:

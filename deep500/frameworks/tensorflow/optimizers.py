@@ -1,118 +1,47 @@
-"""TensorFlow's own optimizers (Keras), each step one ``tf.function``."""
+"""TensorFlow's own optimizers (Keras), under the names that PyTorch's have as well.
+
+Their formulas are Keras'; where these are not the ones of the optimizer of the same name in
+``deep500.training.optimizers``, the class says how they differ.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
-import numpy as np
-import tensorflow as tf
 
+from deep500.core.counts import check_count
 from deep500.core.errors import TrainingError
-from deep500.frameworks.tensorflow.executor import TensorFlowExecutor
+from deep500.frameworks.tensorflow._keras_optimizer import KerasOptimizer
 from deep500.networks.graph_executor import GraphExecutor
-from deep500.training.hyperparameters import fraction, non_negative, positive
-from deep500.training.optimizer import GradientModifier, Optimizer
+from deep500.training.hyperparameters import flag, fraction, non_negative, positive
+from deep500.training.optimizer_options import OptimizerOptions
 
-__all__ = ["AdamOptimizer", "GradientDescent", "KerasOptimizer", "MomentumOptimizer"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = [
+    "AMSGradOptimizer",
+    "AdaGradOptimizer",
+    "AdamOptimizer",
+    "AdamWOptimizer",
+    "GradientDescent",
+    "KerasOptimizer",
+    "LAMBOptimizer",
+    "LionOptimizer",
+    "MomentumOptimizer",
+    "MuonOptimizer",
+    "RMSPropOptimizer",
+]
 
 
-class KerasOptimizer(Optimizer):
-    """A Keras optimizer that updates the parameters of a TensorFlow executor.
-
-    A step is one ``tf.function``: forward, backward, state updates, gradient modifier and update. The modifier is
-    traced once, so it has to be written in TensorFlow's operations (or Python's operators on tensors), and it sees the
-    kernels of convolutions as TensorFlow holds them, ``[spatial..., I, O]``.
-
-    Attributes:
-        keras_optimizer: The Keras optimizer; its variables hold its state.
-    """
-
-    def __init__(
-        self,
-        executor: GraphExecutor,
-        loss: str,
-        learning_rate: float,
-        gradient_modifier: GradientModifier | None,
-        kind: Any,
-        **arguments: float,
-    ) -> None:
-        """Attach a Keras optimizer to an executor.
-
-        Args:
-            executor: A TensorFlow executor.
-            loss: Name of a scalar output of the network.
-            learning_rate: Step size.
-            gradient_modifier: Changes each gradient before it is used; see :class:`Optimizer`.
-            kind: Class of the Keras optimizer.
-            **arguments: Its further arguments.
-
-        Raises:
-            TrainingError: The executor is not TensorFlow's, the network has no such loss, Keras runs on another
-                framework, or the learning rate is not a finite number from 0.
-        """
-        if isinstance(executor, GraphExecutor) and not isinstance(executor, TensorFlowExecutor):
-            raise TrainingError(
-                f"{type(self).__name__} is TensorFlow's own optimizer and needs a TensorFlow executor; received one of "
-                f"{executor.framework}. Use the optimizer of deep500.frameworks.{executor.framework} or one of "
-                f"deep500.training.optimizers, or make the executor with deep500.frameworks.tensorflow.from_model."
-            )
-        if keras.backend.backend() != "tensorflow":
-            raise TrainingError(
-                f"Keras is set to run on {keras.backend.backend()!r}, and TensorFlow's optimizers need it on "
-                f"'tensorflow'. Set KERAS_BACKEND=tensorflow before Python starts."
-            )
-        super().__init__(executor, loss, gradient_modifier=gradient_modifier)
-        self.executor: TensorFlowExecutor = executor
-        parameters = [executor.stored_tensor(name) for name in self.network.parameters]
-        # Keras rounds its arguments to float32, too coarse for a float64 network: it is given a learning rate that is
-        # read from a variable of ours, and NumPy's numbers, which keep their dtype where Python's do not.
-        dtype = tf.float64 if all(p.dtype == tf.float64 for p in parameters) else tf.float32
-        if dtype == tf.float64:
-            arguments = {name: np.float64(value) for name, value in arguments.items()}
-        with tf.device(executor.tensorflow_device):
-            self._learning_rate = tf.Variable(
-                non_negative("learning_rate", learning_rate), dtype=dtype, trainable=False
-            )
-            self.keras_optimizer = kind(learning_rate=self._learning_rate.read_value, **arguments)
-            self.keras_optimizer.build(parameters)
-
-    @property
-    def learning_rate(self) -> float:
-        """Step size; it may be changed between steps."""
-        return float(self._learning_rate.numpy())
-
-    @learning_rate.setter
-    def learning_rate(self, value: float) -> None:
-        self._learning_rate.assign(non_negative("learning_rate", value))
-
-    def step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Train on one minibatch; see :meth:`Optimizer.step`."""
-        return self.executor.train(inputs, self.loss, self._update)
-
-    def _update(self, gradients: Mapping[str, tf.Tensor], parameters: Mapping[str, tf.Variable]) -> None:
-        modified = [self._modified(gradients[name], variable, name) for name, variable in parameters.items()]
-        self.keras_optimizer.apply(modified, list(parameters.values()))
-
-    def _modified(self, gradient: tf.Tensor, variable: tf.Variable, name: str) -> tf.Tensor:
-        if self.gradient_modifier is None:
-            return gradient
-        value = self.gradient_modifier(gradient, tf.convert_to_tensor(variable), name)
-        expected = f"it must return a gradient {gradient.dtype.name}{gradient.shape}"
-        if value is None:
-            raise TrainingError(f"gradient_modifier returned nothing for parameter {name!r}; {expected}.")
-        try:
-            modified = tf.convert_to_tensor(value, gradient.dtype)
-        except (TypeError, ValueError, tf.errors.OpError) as error:
-            raise TrainingError(
-                f"gradient_modifier returned {type(value).__name__} for parameter {name!r}; {expected}: {error}"
-            ) from error
-        if not gradient.shape.is_compatible_with(modified.shape):
-            raise TrainingError(
-                f"gradient_modifier returned shape {modified.shape} for parameter {name!r}; {expected}."
-            )
-        return modified
+def _adam_arguments(beta1: float, beta2: float, epsilon: float) -> dict[str, Any]:
+    """Return what Adam and its relatives take, by Keras' names."""
+    return {
+        "beta_1": fraction("beta1", beta1),
+        "beta_2": fraction("beta2", beta2),
+        "epsilon": positive("epsilon", epsilon),
+    }
 
 
 class GradientDescent(KerasOptimizer):
@@ -123,15 +52,18 @@ class GradientDescent(KerasOptimizer):
         executor: GraphExecutor,
         loss: str = "loss",
         learning_rate: float = 0.1,
-        *,
-        gradient_modifier: GradientModifier | None = None,
+        **options: Unpack[OptimizerOptions],
     ) -> None:
         """Attach to an executor; see :class:`KerasOptimizer`."""
-        super().__init__(executor, loss, learning_rate, gradient_modifier, keras.optimizers.SGD)
+        super().__init__(executor, loss, learning_rate, keras.optimizers.SGD, {}, **options)
 
 
 class MomentumOptimizer(KerasOptimizer):
-    r"""Gradient descent with momentum: :math:`m \leftarrow \mu m - \eta g`, :math:`w \leftarrow w + m`."""
+    r"""Gradient descent with momentum: :math:`m \leftarrow \mu m - \eta g`, :math:`w \leftarrow w + m`.
+
+    With ``nesterov``, :math:`w \leftarrow w + \mu m - \eta g`. When the learning rate changes, it acts on what is added
+    to :math:`m` from then on, not on the whole of it.
+    """
 
     def __init__(
         self,
@@ -139,12 +71,67 @@ class MomentumOptimizer(KerasOptimizer):
         loss: str = "loss",
         learning_rate: float = 0.01,
         momentum: float = 0.9,
-        *,
-        gradient_modifier: GradientModifier | None = None,
+        nesterov: bool = False,
+        **options: Unpack[OptimizerOptions],
     ) -> None:
         """Attach to an executor; see :class:`KerasOptimizer`."""
-        arguments = {"momentum": fraction("momentum", momentum)}
-        super().__init__(executor, loss, learning_rate, gradient_modifier, keras.optimizers.SGD, **arguments)
+        arguments = {"momentum": fraction("momentum", momentum), "nesterov": flag("nesterov", nesterov)}
+        super().__init__(executor, loss, learning_rate, keras.optimizers.SGD, arguments, **options)
+
+
+class AdaGradOptimizer(KerasOptimizer):
+    r"""AdaGrad, as TensorFlow computes it: :math:`w \leftarrow w - \eta g / \sqrt{G + \epsilon}`.
+
+    The constant is added under the root; it has to be the square of another framework's to keep the same smallest
+    divisor. Here its default is ``torch.optim.Adagrad``'s too, with a sum that starts from 0.
+    """
+
+    def __init__(
+        self,
+        executor: GraphExecutor,
+        loss: str = "loss",
+        learning_rate: float = 0.01,
+        epsilon: float = 1e-10,
+        initial_accumulator: float = 0.0,
+        **options: Unpack[OptimizerOptions],
+    ) -> None:
+        """Attach to an executor; see :class:`KerasOptimizer`."""
+        arguments = {
+            "epsilon": positive("epsilon", epsilon),
+            "initial_accumulator_value": non_negative("initial_accumulator", initial_accumulator),
+        }
+        super().__init__(executor, loss, learning_rate, keras.optimizers.Adagrad, arguments, **options)
+
+
+class RMSPropOptimizer(KerasOptimizer):
+    r"""RMSProp, as TensorFlow computes it.
+
+    .. math::
+        b \leftarrow \mu b + \eta g / \sqrt{v - \bar g^2 + \epsilon}, \qquad w \leftarrow w - b
+
+    with :math:`\bar g = 0` unless it is centered. The constant is added under the root, as in A. Graves,
+    arXiv:1308.0850, equation 40, and the learning rate acts on what is added to :math:`b`.
+    """
+
+    def __init__(
+        self,
+        executor: GraphExecutor,
+        loss: str = "loss",
+        learning_rate: float = 0.001,
+        decay: float = 0.9,
+        epsilon: float = 1e-8,
+        momentum: float = 0.0,
+        centered: bool = False,
+        **options: Unpack[OptimizerOptions],
+    ) -> None:
+        """Attach to an executor; see :class:`KerasOptimizer`."""
+        arguments = {
+            "rho": fraction("decay", decay),
+            "epsilon": positive("epsilon", epsilon),
+            "momentum": fraction("momentum", momentum),
+            "centered": flag("centered", centered),
+        }
+        super().__init__(executor, loss, learning_rate, keras.optimizers.RMSprop, arguments, **options)
 
 
 class AdamOptimizer(KerasOptimizer):
@@ -152,8 +139,10 @@ class AdamOptimizer(KerasOptimizer):
 
     .. math:: w \leftarrow w - \eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \frac{m}{\sqrt{v} + \epsilon}
 
-    Source: D. P. Kingma, J. Ba, "Adam", ICLR 2015; :math:`\epsilon` stands as in the paragraph before section 2.1
-    (TensorFlow's choice), not as in algorithm 1.
+    :math:`\epsilon` stands as in the paragraph before section 2.1 of the paper (TensorFlow's choice), not as in
+    algorithm 1: it is not divided by the correction of the second moment's bias.
+
+    Source: D. P. Kingma, J. Ba, "Adam", ICLR 2015.
     """
 
     def __init__(
@@ -164,13 +153,143 @@ class AdamOptimizer(KerasOptimizer):
         beta1: float = 0.9,
         beta2: float = 0.999,
         epsilon: float = 1e-8,
-        *,
-        gradient_modifier: GradientModifier | None = None,
+        **options: Unpack[OptimizerOptions],
+    ) -> None:
+        """Attach to an executor; see :class:`KerasOptimizer`."""
+        arguments = _adam_arguments(beta1, beta2, epsilon)
+        super().__init__(executor, loss, learning_rate, keras.optimizers.Adam, arguments, **options)
+
+
+class AdamWOptimizer(KerasOptimizer):
+    r"""AdamW, as TensorFlow computes it: weights decay, then :class:`AdamOptimizer`'s step.
+
+    .. math:: w \leftarrow (1 - \eta\lambda) w
+
+    The decay :math:`\lambda` is the option ``weight_decay``, 0.01 by default.
+    """
+
+    def __init__(
+        self,
+        executor: GraphExecutor,
+        loss: str = "loss",
+        learning_rate: float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        **options: Unpack[OptimizerOptions],
+    ) -> None:
+        """Attach to an executor; see :class:`KerasOptimizer`."""
+        options.setdefault("weight_decay", 0.01)
+        # The decay is what all optimizers share, which is Keras' own formula.
+        arguments = {**_adam_arguments(beta1, beta2, epsilon), "weight_decay": 0.0}
+        super().__init__(executor, loss, learning_rate, keras.optimizers.AdamW, arguments, **options)
+
+
+class AMSGradOptimizer(KerasOptimizer):
+    r"""AMSGrad, as TensorFlow computes it: :class:`AdamOptimizer` with the largest :math:`v` so far.
+
+    The bias is corrected; the paper's algorithm does not. :math:`\epsilon` stands as in :class:`AdamOptimizer`.
+    """
+
+    def __init__(
+        self,
+        executor: GraphExecutor,
+        loss: str = "loss",
+        learning_rate: float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        **options: Unpack[OptimizerOptions],
+    ) -> None:
+        """Attach to an executor; see :class:`KerasOptimizer`."""
+        arguments = {**_adam_arguments(beta1, beta2, epsilon), "amsgrad": True}
+        super().__init__(executor, loss, learning_rate, keras.optimizers.Adam, arguments, **options)
+
+
+class LionOptimizer(KerasOptimizer):
+    r"""Lion, as the paper has it; the decay is the option ``weight_decay``."""
+
+    def __init__(
+        self,
+        executor: GraphExecutor,
+        loss: str = "loss",
+        learning_rate: float = 1e-4,
+        beta1: float = 0.9,
+        beta2: float = 0.99,
+        **options: Unpack[OptimizerOptions],
+    ) -> None:
+        """Attach to an executor; see :class:`KerasOptimizer`."""
+        arguments = {"beta_1": positive("beta1", fraction("beta1", beta1)), "beta_2": fraction("beta2", beta2)}
+        super().__init__(executor, loss, learning_rate, keras.optimizers.Lion, arguments, **options)
+
+
+class LAMBOptimizer(KerasOptimizer):
+    r"""LAMB, as TensorFlow computes it: weights decay before, apart from the trust ratio.
+
+    .. math::
+        w \leftarrow (1 - \eta\lambda) w, \qquad r = \hat m / (\sqrt{\hat v} + \epsilon), \qquad
+        w \leftarrow w - \eta \frac{\|w\|}{\|r\|} r
+
+    The decay is the option ``weight_decay``, 0.01 by default. In the paper it is part of :math:`r`.
+    """
+
+    def __init__(
+        self,
+        executor: GraphExecutor,
+        loss: str = "loss",
+        learning_rate: float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-6,
+        **options: Unpack[OptimizerOptions],
+    ) -> None:
+        """Attach to an executor; see :class:`KerasOptimizer`."""
+        options.setdefault("weight_decay", 0.01)
+        arguments = _adam_arguments(beta1, beta2, epsilon)
+        super().__init__(executor, loss, learning_rate, keras.optimizers.Lamb, arguments, **options)
+
+
+class FittedMuon(keras.optimizers.Muon):  # type: ignore[misc] # Keras has no types
+    """Keras' Muon with the authors' factor for matrices of more rows than columns, in place of Moonlight's."""
+
+    def lr_adjust(self, x: Any) -> Any:
+        """Return an update of a matrix, fitted to its shape."""
+        rows, columns = x.shape
+        return x * max(1.0, rows / columns) ** 0.5
+
+
+class MuonOptimizer(KerasOptimizer):
+    r"""``keras.optimizers.Muon`` for matrices; its AdamW for the other parameters, kernels among them.
+
+    AdamW is TensorFlow's, see :class:`AdamWOptimizer`, with the step size ``adam_ratio * learning_rate``; the option
+    ``weight_decay`` makes all parameters decay by ``learning_rate * weight_decay``.
+    """
+
+    def __init__(
+        self,
+        executor: GraphExecutor,
+        loss: str = "loss",
+        learning_rate: float = 0.02,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        iterations: int = 5,
+        adam_ratio: float = 0.015,
+        beta1: float = 0.9,
+        beta2: float = 0.95,
+        epsilon: float = 1e-10,
+        **options: Unpack[OptimizerOptions],
     ) -> None:
         """Attach to an executor; see :class:`KerasOptimizer`."""
         arguments = {
-            "beta_1": fraction("beta1", beta1),
-            "beta_2": fraction("beta2", beta2),
+            "momentum": fraction("momentum", momentum),
+            "nesterov": flag("nesterov", nesterov),
+            "ns_steps": check_count("iterations", iterations, least=1, error=TrainingError),
+            "adam_lr_ratio": non_negative("adam_ratio", adam_ratio),
+            "adam_beta_1": fraction("beta1", beta1),
+            "adam_beta_2": fraction("beta2", beta2),
             "epsilon": positive("epsilon", epsilon),
+            "exclude_embeddings": False,
+            "weight_decay": None,
+            "adam_weight_decay": None,
         }
-        super().__init__(executor, loss, learning_rate, gradient_modifier, keras.optimizers.Adam, **arguments)
+        super().__init__(executor, loss, learning_rate, FittedMuon, arguments, **options)

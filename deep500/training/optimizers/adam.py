@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from deep500.networks.graph_executor import GraphExecutor
 from deep500.training.hyperparameters import fraction, non_negative, positive
-from deep500.training.optimizer import GradientModifier, UpdateRuleOptimizer
+from deep500.training.optimizer import UpdateRuleOptimizer
+from deep500.training.optimizer_options import OptimizerOptions
+from deep500.training.optimizers._moments import moment_scalars, moments
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["AdamOptimizer"]
 
@@ -30,6 +36,10 @@ class AdamOptimizer(UpdateRuleOptimizer):
     Source: D. P. Kingma, J. Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, algorithm 1.
     """
 
+    hyperparameter_names = ("learning_rate", "beta1", "beta2", "epsilon")
+    slots = ("first", "second")
+    elementwise = True
+
     def __init__(
         self,
         executor: GraphExecutor,
@@ -38,8 +48,7 @@ class AdamOptimizer(UpdateRuleOptimizer):
         beta1: float = 0.9,
         beta2: float = 0.999,
         epsilon: float = 1e-8,
-        *,
-        gradient_modifier: GradientModifier | None = None,
+        **options: Unpack[OptimizerOptions],
     ) -> None:
         """Attach to an executor; see :class:`deep500.training.optimizer.Optimizer`.
 
@@ -50,30 +59,25 @@ class AdamOptimizer(UpdateRuleOptimizer):
             beta1: Decay of the first moment, from 0 to below 1.
             beta2: Decay of the second moment, from 0 to below 1.
             epsilon: Keeps the divisor from 0, above 0. Below 6e-8 it vanishes in a float16 network.
-            gradient_modifier: Changes each gradient before it is used.
+            **options: See :class:`deep500.training.optimizer_options.OptimizerOptions`.
 
         Raises:
             TrainingError: An argument is not accepted.
         """
-        super().__init__(executor, loss, gradient_modifier=gradient_modifier)
+        super().__init__(executor, loss, **options)
         self.learning_rate = non_negative("learning_rate", learning_rate)
         self.beta1 = fraction("beta1", beta1)
         self.beta2 = fraction("beta2", beta2)
         self.epsilon = positive("epsilon", epsilon)
-        self._moments: dict[str, tuple[int, Any, Any]] = {}
 
-    def update_rule(self, grad: Any, old_param: Any, param_name: str) -> Any:
+    def scalars(self, step: int) -> dict[str, float]:
+        """Return the decays, and the step size and epsilon that have the moments' bias corrected in them."""
+        return moment_scalars(self.learning_rate, self.beta1, self.beta2, self.epsilon, step)
+
+    def update(
+        self, gradient: Any, parameter: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
         """Return the parameter moved by the ratio of its moments."""
-        beta1, beta2 = float(self.beta1), float(self.beta2)
-        first = (1.0 - beta1) * grad
-        second = (1.0 - beta2) * (grad * grad)
-        steps = 1
-        if param_name in self._moments:  # else both moments were 0
-            steps, old_first, old_second = self._moments[param_name]
-            steps += 1
-            first = beta1 * old_first + first
-            second = beta2 * old_second + second
-        self._moments[param_name] = (steps, first, second)
-        unbiased_first = first / (1.0 - beta1**steps)
-        unbiased_second = second / (1.0 - beta2**steps)
-        return old_param - float(self.learning_rate) * unbiased_first / (unbiased_second**0.5 + float(self.epsilon))
+        first, second = moments(gradient, slots, scalars)
+        step = scalars["rate"] * first / (self.functions.sqrt(second) + scalars["epsilon"])
+        return parameter - step, {"first": first, "second": second}

@@ -5,9 +5,18 @@ import pytest
 from deep500.core.errors import UnknownNameError
 from deep500.core.event import Event
 from deep500.measure.metric import TestMetric
-from deep500.training.catalogue import EVENTS, OPTIMIZERS, SAMPLERS, TRAINING_METRICS, find_metric, metric_names
+from deep500.training.catalogue import (
+    EVENTS,
+    OPTIMIZERS,
+    SAMPLERS,
+    SCHEDULES,
+    TRAINING_METRICS,
+    find_metric,
+    metric_names,
+)
 from deep500.training.optimizer import Optimizer
 from deep500.training.sampler import Sampler
+from deep500.training.schedule import Schedule
 
 
 @pytest.mark.parametrize(
@@ -15,10 +24,11 @@ from deep500.training.sampler import Sampler
     [
         (OPTIMIZERS, {"adam", "gradient_descent", "momentum"}, Optimizer),
         (SAMPLERS, {"ordered", "shuffle"}, Sampler),
+        (SCHEDULES, {"cosine", "step_list", "warm_up"}, Schedule),
         (EVENTS, {"batch_hash", "progress_bar"}, Event),
         (TRAINING_METRICS, {"training_accuracy", "test_accuracy"}, TestMetric),
     ],
-    ids=["optimizers", "samplers", "events", "metrics"],
+    ids=["optimizers", "samplers", "schedules", "events", "metrics"],
 )
 def test_every_plug_in_is_of_its_kind(registry, names, kind) -> None:  # type: ignore[no-untyped-def]
     assert names <= set(registry.names())

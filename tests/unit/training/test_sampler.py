@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Mapping
 from itertools import chain
 from typing import Any
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep500.core.errors import InvalidInputError, TrainingError
+from deep500.core.errors import CheckpointError, InvalidInputError, TrainingError
 from deep500.core.random import random_stream
 from deep500.datasets.numpy_dataset import NumpyDataset
 from deep500.training.catalogue import SAMPLERS
@@ -18,7 +20,10 @@ from deep500.training.samplers.ordered import OrderedSampler
 from deep500.training.samplers.shuffle import ShuffleSampler
 from deep500.training.training_event import RunnerEvent, SamplerEvent
 
-KINDS = [SAMPLERS.get(name) for name in SAMPLERS]
+ARGUMENTS: dict[str, dict[str, Any]] = {"bucket": {"lengths": lambda sample: sample["x"] % 7}}
+KINDS = [
+    pytest.param(functools.partial(SAMPLERS.get(name), **ARGUMENTS.get(name, {})), id=name) for name in SAMPLERS.names()
+]
 
 
 def numbered(count: int) -> NumpyDataset:
@@ -118,9 +123,33 @@ def test_transformations_draw_from_the_seed_the_epoch_and_their_place(kind: Any)
     assert run(1) != run(2)
     first, second = (np.sort(np.concatenate(epoch)) for epoch in run(1))
     assert not np.array_equal(first, second)
-    sampler = OrderedSampler(numbered(4), 4, transformations=[Noise(), Noise()], seed=9)
-    streams = [random_stream(9, "sampler", 0, "transformation", place) for place in (0, 1)]
-    np.testing.assert_array_equal(next(sampler)["x"], np.arange(4) + streams[0].random(4) + streams[1].random(4))
+
+
+def test_each_minibatch_has_streams_of_its_own() -> None:
+    sampler = OrderedSampler(numbered(4), 2, transformations=[Noise(), Noise()], seed=9)
+    for epoch in range(2):
+        for position, batch in enumerate(sampler):
+            streams = [random_stream(9, "sampler", epoch, "batch", position, "transformation", i) for i in (0, 1)]
+            samples = np.arange(2) + 2 * position
+            np.testing.assert_array_equal(batch["x"], samples + streams[0].random(2) + streams[1].random(2))
+        sampler.reset()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_minibatch_can_be_built_without_moving_on(kind: Any) -> None:
+    sampler, recorder = kind(numbered(10), 3, seed=4, drop_last_batch=False, transformations=[Noise()]), Recorder()
+    for _ in range(2):
+        expected = served(sampler)
+        sampler.position = 1
+        sampler.events.append(recorder)
+        built = [sampler.batch_at(position)["x"].tolist() for position in (3, 0, 2, 1)]
+        sampler.events.clear()
+        assert built == [expected[position] for position in (3, 0, 2, 1)]
+        assert (sampler.position, recorder.calls) == (1, [])
+        sampler.reset()
+    for position in (-1, 4):
+        with pytest.raises(TrainingError, match="an epoch has 4, numbered from 0"):
+            sampler.batch_at(position)
 
 
 def test_transformation_learns_the_nodes_and_may_be_added_later() -> None:
@@ -131,6 +160,78 @@ def test_transformation_learns_the_nodes_and_may_be_added_later() -> None:
 
     assert noise.nodes == ("x", "y")
     assert served(sampler)[0][0] > 2.0
+
+
+class Counter:
+    """A transformation that remembers."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        self.seen += len(batch["x"])
+        return batch | {"x": batch["x"] + 100 * self.seen}
+
+    def state(self) -> dict[str, Any]:
+        return {"seen": self.seen}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.seen = state["seen"]
+
+
+def test_what_a_transformation_remembers_is_saved_too() -> None:
+    whole, restored = (OrderedSampler(numbered(6), 2, transformations=[Noise(), Counter()]) for _ in range(2))
+    next(whole)
+    restored.restore(json.loads(json.dumps(whole.state())))
+
+    assert served(restored) == served(whole)
+    with pytest.raises(CheckpointError, match=r"states \{\}; here those that remember something are 1"):
+        restored.restore(whole.state() | {"transformations": {}})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"batch_size": 3}, "batch_size was 2, here it is 3"),
+        ({"seed": 1}, "seed was 0, here it is 1"),
+        ({"dataset": numbered(11)}, "samples was 10, here it is 11"),
+        ({"drop_last_batch": True}, "drop_last_batch was False"),
+        ({"transformations": [Noise()]}, "transformations was"),
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_state_of_another_sampler_changes_nothing(kind: Any, arguments: dict[str, Any], message: str) -> None:
+    fixed: dict[str, Any] = {"dataset": numbered(10), "batch_size": 2, "seed": 0, "drop_last_batch": False}
+    saved = kind(**fixed)
+    next(saved)
+    other = kind(**(fixed | arguments))
+
+    with pytest.raises(CheckpointError, match=message):
+        other.restore(saved.state())
+    assert (other.epoch, other.position) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"position": 6}, "an epoch has 5 minibatches"),
+        ({"position": -1}, "position -1"),
+        ({"epoch": 1.5}, r"epoch 1\.5"),
+        ({"identity": None}, "not the state of a sampler"),
+    ],
+)
+def test_damaged_states_are_refused(change: dict[str, Any], message: str) -> None:
+    sampler = OrderedSampler(numbered(10), 2)
+    with pytest.raises(CheckpointError, match=message):
+        sampler.restore(sampler.state() | change)
+
+
+def test_stop_iteration_of_a_transformation_does_not_end_the_epoch() -> None:
+    def ends(batch: dict[str, Any]) -> Any:
+        raise StopIteration
+
+    with pytest.raises(TrainingError, match="raised StopIteration in minibatch 0 of epoch 0"):
+        next(OrderedSampler(numbered(3), 2, transformations=[ends]))
 
 
 def test_events_are_told_in_order() -> None:

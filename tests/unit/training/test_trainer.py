@@ -132,6 +132,7 @@ def test_hooks_are_called_in_order() -> None:
         "before_training",
         "before_epoch",
         "before_training_set",
+        *["before_step", "after_step"] * 2,
         "after_training_set",
         "before_test_set",
         "before_test_batch",
@@ -140,9 +141,10 @@ def test_hooks_are_called_in_order() -> None:
         "after_epoch",
         "after_training",
     ]
-    step = ["before_sampling", "after_sampling", "before_optimizer_step", "before_executor", "after_backprop"]
+    step = ["before_sampling", "after_sampling", "before_step", "before_optimizer_step", "before_executor"]
+    step += ["after_backprop", "after_optimizer_step", "after_step"]
     begin = listener.calls.index("before_training_set") + 1
-    assert listener.calls[begin : begin + 6] == [*step, "after_optimizer_step"]
+    assert listener.calls[begin : begin + 8] == step
 
 
 def test_samplers_start_at_their_first_epoch_and_go_on() -> None:
@@ -341,7 +343,7 @@ def test_arguments_that_are_not_accepted(wrong: dict[str, Any], message: str) ->
         Trainer(**(make_arguments() | wrong))
 
 
-@pytest.mark.parametrize("epochs", [-1, 1.0, "1", None, True])
+@pytest.mark.parametrize("epochs", [-1, 1.0, "1", True])
 def test_epochs_that_are_not_accepted(epochs: Any) -> None:
     with pytest.raises(TrainingError, match="epochs was given as"):
         Trainer(**make_arguments()).run_loop(epochs)

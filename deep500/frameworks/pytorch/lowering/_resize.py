@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 
-from deep500.core.errors import InvalidNetworkError
+from deep500.core.errors import InvalidNetworkError, OperatorError
 from deep500.frameworks.pytorch.lowering._plain import taken
 from deep500.networks.operator_node import OperatorNode
 
@@ -30,8 +30,31 @@ _NATIVE = {
     ("cubic", 2): "bicubic",
 }
 
+#: Which element is nearest to a place.
+_ROUNDINGS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "floor": torch.floor,
+    "ceil": torch.ceil,
+    "round_prefer_floor": lambda x: torch.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x: torch.floor(x + 0.5),
+}
+
 #: More elements a place than this are summed by a matrix product instead of one by one.
 _MOST_TERMS = 4
+
+
+#: What the attributes may be.
+_ACCEPTED = {
+    "mode": ("cubic", "linear", "nearest"),
+    "coordinate_transformation_mode": (
+        "align_corners",
+        "asymmetric",
+        "half_pixel",
+        "half_pixel_symmetric",
+        "pytorch_half_pixel",
+        "tf_crop_and_resize",
+    ),
+    "nearest_mode": tuple(_ROUNDINGS),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +70,16 @@ class Settings:
     extrapolation_value: float = 0.0
     keep_aspect_ratio_policy: str = "stretch"
     axes: tuple[int, ...] | None = None
+
+    def check(self, label: str) -> None:
+        """Refuse what the specification does not accept.
+
+        Raises:
+            OperatorError: An attribute is none of the accepted ones.
+        """
+        for name, accepted in _ACCEPTED.items():
+            if getattr(self, name) not in accepted:
+                raise OperatorError(f"{label} has {getattr(self, name)!r}; accepted are {', '.join(accepted)}.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,13 +174,7 @@ def _original(axis: _Axis, mode: str, device: torch.device | None) -> tuple[torc
 
 
 def _nearest(x: torch.Tensor, mode: str) -> torch.Tensor:
-    rounded = {
-        "floor": torch.floor,
-        "ceil": torch.ceil,
-        "round_prefer_floor": lambda v: torch.ceil(v - 0.5),
-        "round_prefer_ceil": lambda v: torch.floor(v + 0.5),
-    }[mode]
-    return rounded(x).to(torch.int64)
+    return _ROUNDINGS[mode](x).to(torch.int64)
 
 
 def _weighted(x: torch.Tensor, axis: _Axis, settings: Settings) -> tuple[torch.Tensor, torch.Tensor]:

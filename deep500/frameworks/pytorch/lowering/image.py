@@ -24,6 +24,7 @@ def resize(node: OperatorNode, x: torch.Tensor, *parameters: Any) -> Any:
     attributes = dict(node.attributes)
     axes = attributes.pop("axes", None)
     settings = Settings(**attributes, axes=None if axes is None else tuple(axes))
+    settings.check(node.label)
     return _resized(node, settings, x, [*parameters, *[None] * (3 - len(parameters))])
 
 

@@ -12,6 +12,7 @@ from deep500.frameworks.pytorch.lowering import lowerings
 from deep500.frameworks.pytorch.lowering._known import known_dtype, wants
 from deep500.frameworks.pytorch.lowering._plain import widened
 from deep500.networks.operator_node import OperatorNode
+from deep500.networks.random_streams import node_stream
 
 __all__: list[str] = []
 
@@ -34,7 +35,8 @@ def dropout(
         return (x, torch.ones_like(x, dtype=torch.bool)) if wants(node, 1) else x
     share: Any = float(node.constants[1].reshape(())) if 1 in node.constants else 0.5 if ratio is None else ratio
     if "seed" in node.attributes:
-        return spread(call_module(_SeededDropout(node.attributes["seed"]), (x, share, trains)), 2)
+        stream = node_stream(node.outputs, node.attributes["seed"])
+        return spread(call_module(_SeededDropout(stream), (x, share, trains)), 2)
     is_narrow = str(known_dtype(node, 0)).startswith("float8")  # PyTorch stores them, and multiplies no two
     if trains is True and isinstance(share, float) and not is_narrow:
         if not wants(node, 1):
@@ -64,9 +66,9 @@ def _dropped(
 class _SeededDropout(torch.nn.Module):
     """Dropout by NumPy's stream of a seed, of which every run takes the next numbers. Runs on the host."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, stream: np.random.RandomState) -> None:
         super().__init__()
-        self._random = np.random.RandomState(seed % 2**32)
+        self._random = stream
 
     def forward(self, x: torch.Tensor, ratio: Any, trains: Any) -> tuple[torch.Tensor, torch.Tensor]:
         if not bool(trains):

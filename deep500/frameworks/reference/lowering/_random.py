@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from deep500.networks.operator_node import OperatorNode
+from deep500.networks.random_streams import node_stream
 from deep500.operators.operator import Array, Operator, OptionalArray
 
 __all__ = ["Draw", "attribute_dtype"]
@@ -29,10 +30,11 @@ class Draw(Operator):
         seed = node.attributes.get("seed")
         self._seed = None if seed is None or math.isnan(seed) else int(seed) % 2**32
         self._law = law
+        self._stream = node_stream(node.outputs, None) if self._seed is None else None
 
     def forward(self, inputs: Sequence[OptionalArray]) -> tuple[Array, ...]:
         """Draw the tensor."""
-        return (self._law(inputs, np.random.RandomState(self._seed)),)
+        return (self._law(inputs, self._stream or np.random.RandomState(self._seed)),)
 
     def backward(
         self, grads: Sequence[OptionalArray], fwd_inputs: Sequence[OptionalArray], fwd_outputs: Sequence[OptionalArray]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from deep500.frameworks.reference.lowering import lowerings
 from deep500.networks.custom_node import node_operator
 from deep500.networks.operator_node import OperatorNode
-from deep500.operators.custom.custom_op import CUSTOM_DOMAIN, CustomOp
+from deep500.operators.custom.custom_op import CUSTOM_DOMAIN, CustomOp, CustomPythonOp
 from deep500.operators.operator import Operator, OptionalArray
 
 __all__: list[str] = []
@@ -21,12 +23,25 @@ class _Checked(Operator):
         self.op = op
 
     def forward(self, inputs: Sequence[OptionalArray]) -> tuple[Any, ...]:
-        return self.op.run_forward(inputs)
+        return self.op.run_forward(self._guarded(inputs))
 
     def backward(
         self, grads: Sequence[OptionalArray], fwd_inputs: Sequence[OptionalArray], fwd_outputs: Sequence[OptionalArray]
     ) -> tuple[Any, ...]:
-        return self.op.run_backward(grads, fwd_inputs, fwd_outputs)
+        guarded = self._guarded
+        return self.op.run_backward(guarded(grads), guarded(fwd_inputs), guarded(fwd_outputs))
+
+    def _guarded(self, arrays: Sequence[OptionalArray]) -> Sequence[OptionalArray]:
+        """Return arrays that code in Python cannot change by mistake: others read them, and so does the backward."""
+        return list(map(_read_only, arrays)) if isinstance(self.op, CustomPythonOp) else arrays
+
+
+def _read_only(array: OptionalArray) -> OptionalArray:
+    if not isinstance(array, np.ndarray):
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 @lowerings.register("*", since=1, domain=CUSTOM_DOMAIN)

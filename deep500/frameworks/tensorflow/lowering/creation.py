@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from deep500.frameworks.tensorflow._dtypes import held_array, held_dtype
+from deep500.frameworks.tensorflow._generator import drawn_seed
 from deep500.frameworks.tensorflow.lowering import lowerings
 from deep500.frameworks.tensorflow.lowering._narrow import element_type
 from deep500.frameworks.tensorflow.lowering.cast import converted, onnx_type
@@ -154,10 +155,10 @@ def _drawn(law: str, node: OperatorNode, shape: tf.Tensor, dtype: tf.DType) -> t
     return getattr(tf.random, f"stateless_{law}")(shape, seed, dtype=dtype)
 
 
-def _seed(node: OperatorNode) -> list[int] | None:
-    """Return the seed as TensorFlow takes it: the bits of ONNX' float."""
+def _seed(node: OperatorNode) -> list[int] | tf.Tensor | None:
+    """Return the seed as TensorFlow takes it: the bits of ONNX' float, or another one each time that the node runs."""
     if "seed" not in node.attributes:
-        return None
+        return drawn_seed()
     return [int(np.float32(node.attributes["seed"]).view(np.int32)), 0]
 
 

@@ -9,10 +9,12 @@ import tensorflow as tf
 
 from deep500.core.errors import OperatorError
 from deep500.frameworks.tensorflow._dtypes import BIT_FLOATS
+from deep500.frameworks.tensorflow._generator import drawn_seed
 from deep500.frameworks.tensorflow.lowering import lowerings
 from deep500.frameworks.tensorflow.lowering._narrow import decode, element_type, encode
 from deep500.frameworks.tensorflow.lowering._norms import wide_dtype
 from deep500.networks.operator_node import OperatorNode
+from deep500.networks.random_streams import node_stream
 
 __all__ = ["dropout"]
 
@@ -80,8 +82,11 @@ def _known_ratio(node: OperatorNode) -> float | None:
 def _noise(node: OperatorNode, shape: tf.Tensor, drops: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """Return numbers of [0, 1)."""
     if "seed" not in node.attributes:
-        return tf.random.uniform(shape, dtype=dtype)
-    stream = np.random.RandomState(node.attributes["seed"] % 2**32)
+        seed = drawn_seed()
+        if seed is None:
+            return tf.random.uniform(shape, dtype=dtype)
+        return tf.random.stateless_uniform(shape, seed, dtype=dtype)
+    stream = node_stream(node.outputs, node.attributes["seed"])
 
     def draw(sizes: Any, wanted: Any) -> Any:
         # A run that leaves nothing out takes no numbers.

@@ -29,9 +29,22 @@ def test_it_is_the_sum_that_the_documentation_describes() -> None:
     dataset = NumpyDataset(np.array([[1, 2], [3, 4]], np.int16), "x", np.array([0, 1]), "y")
     list(OrderedSampler(dataset, 2, events=[event]))
 
-    text = b"1:x:int16:(2, 2);" + np.array([1, 2, 3, 4], "<i2").tobytes()
+    text = hashlib.sha256().digest() + b"1:x:int16:(2, 2);" + np.array([1, 2, 3, 4], "<i2").tobytes()
     text += b"1:y:int64:(2,);" + np.array([0, 1], "<i8").tobytes()
     assert event.digest == hashlib.sha256(text).hexdigest()
+
+
+def test_it_goes_on_from_a_snapshot_in_the_middle_of_the_epoch() -> None:
+    dataset = NumpyDataset(np.arange(8).reshape(8, 1), "x", np.arange(8), "y")
+    whole, first, second = BatchHashEvent(), BatchHashEvent(), BatchHashEvent()
+    list(OrderedSampler(dataset, 2, events=[whole]))
+    sampler = OrderedSampler(dataset, 2, events=[first])
+    next(sampler)
+    sampler.events[:] = [second]
+    second.restore(first.state())
+    list(sampler)
+
+    assert (second.digest, second.batches, second.complete) == (whole.digest, 4, True)
 
 
 def test_any_difference_shows() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from typing import Any
@@ -11,8 +12,9 @@ from rich.console import Console
 from deep500.training.events import progress_bar
 from deep500.training.events.progress_bar import TerminalBarEvent
 from deep500.training.optimizers.gradient_descent import GradientDescent
-from deep500.training.training_event import OptimizerEvent
-from tests.unit.training.support import LinearExecutor, make_trainer
+from deep500.training.samplers.ordered import OrderedSampler
+from deep500.training.training_event import OptimizerEvent, RunnerEvent, StopTraining
+from tests.unit.training.support import LinearExecutor, clusters, make_trainer
 
 
 def terminal() -> Console:
@@ -140,3 +142,99 @@ def test_times_and_rate_are_of_the_projects_clock(monkeypatch: pytest.MonkeyPatc
 
 def test_what_it_holds_before_a_run_does_not_depend_on_the_time() -> None:
     assert vars(TerminalBarEvent(3)) == vars(TerminalBarEvent(3))
+
+
+def times_left(console: Console) -> list[str]:
+    return re.findall(r"(\d+:\d\d:\d\d) left", drawn(console))
+
+
+class Seconds(OptimizerEvent, RunnerEvent):
+    """Makes each step take 1 s and each minibatch of a test 3 s of a clock of its own."""
+
+    def __init__(self) -> None:
+        self.now_ns = 10**9
+
+    def before_optimizer_step(self, executor: Any, inputs: Any) -> None:
+        self.now_ns += 10**9
+
+    def before_test_batch(self, runner: Any, training_stats: Any, inputs: Any) -> None:
+        self.now_ns += 3 * 10**9
+
+
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> Seconds:
+    clock = Seconds()
+    monkeypatch.setattr("deep500.measure.clock.now_ns", lambda: clock.now_ns)
+    monkeypatch.setattr("deep500.training.pass_meter.now_ns", lambda: clock.now_ns)
+    return clock
+
+
+@pytest.mark.parametrize("budget", [{"steps": 6}, {"samples": 42}])
+def test_a_budget_within_an_epoch_has_its_steps_and_what_is_left(seconds: Seconds, budget: dict[str, int]) -> None:
+    console = terminal()
+    make_trainer(GradientDescent, tested=False).run_loop(**budget, events=[seconds, TerminalBarEvent(console=console)])  # type: ignore[arg-type]
+
+    assert "4/4" in drawn(console)
+    assert "2/2" in drawn(console)  # of the second epoch two steps
+    assert "Epoch 2/2" in drawn(console)
+    left = times_left(console)
+    assert left[0] == "0:00:05"
+    assert left[-1] == "0:00:00"
+
+
+def test_a_budget_of_seconds_has_what_is_left_of_them(seconds: Seconds) -> None:
+    console = terminal()
+    stats = make_trainer(GradientDescent).run_loop(
+        time_limit_s=6.0, events=[seconds, TerminalBarEvent(console=console)], evaluate_every_steps=2
+    )
+
+    assert stats.steps == 6
+    assert "Epoch 1 Train" in drawn(console)
+    assert "Epoch 2  loss" in drawn(console)
+    left = times_left(console)
+    assert left[0] == "0:00:05"
+    assert left[-1] == "0:00:00"
+    assert "0:00:03" in left  # tests between steps take none of it
+
+
+def test_after_a_test_between_two_steps_the_training_is_shown_again(seconds: Seconds) -> None:
+    console = terminal()
+    make_trainer(GradientDescent, batch_size=5).run_loop(
+        1, [seconds, TerminalBarEvent(console=console)], evaluate_every_steps=3
+    )
+
+    titles = re.findall(r"Epoch 1/1 (Train|Test)", drawn(console))
+    changes = [one for one, before in zip(titles, ["", *titles]) if one != before]
+    assert changes == ["Train", "Test", "Train", "Test"]
+    assert "4/6" in drawn(console)
+    assert drawn(console).count(" 5 samples/s") > 1  # of the training without the tests within
+
+
+def test_a_training_that_goes_on_counts_from_there(seconds: Seconds) -> None:
+    class Snapshot(RunnerEvent):
+        taken: Any = None
+
+        def after_step(self, step: int, runner: Any, training_stats: Any, outputs: Any, loss: Any) -> None:
+            if step == 4:
+                Snapshot.taken = runner.state()
+                raise StopTraining
+
+    make_trainer(GradientDescent, tested=False).run_loop(3, [Snapshot()])
+    trainer, console = make_trainer(GradientDescent, tested=False), terminal()
+    trainer.restore(Snapshot.taken)
+    trainer.run_loop(3, [seconds, TerminalBarEvent(console=console)])
+
+    assert "Epoch 2/3" in drawn(console)
+    second = drawn(console).partition("Epoch 3/3")[0]
+    assert "1/4" not in second
+    assert "2/4" in second
+    assert times_left(console)[0] == "0:00:06"
+
+
+def test_a_third_set_has_a_line() -> None:
+    console = terminal()
+    trainer = make_trainer(GradientDescent)
+    trainer.test_sampler = OrderedSampler(clusters(9, seed=3), 4)
+    trainer.run_loop(1, [TerminalBarEvent(console=console)])
+
+    assert "Test set  accuracy 100.00 %" in drawn(console)

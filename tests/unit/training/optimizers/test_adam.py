@@ -15,14 +15,8 @@ RATE, BETA1, BETA2, EPSILON = 0.01, 0.8, 0.99, 1e-6
 class PublishedAdam(AdamOptimizer):
     """The fault of the published package: the second moment decays with beta1."""
 
-    def update_rule(self, grad: Any, old_param: Any, param_name: str) -> Any:
-        beta2 = self.beta2
-        steps, first, second = self._moments.get(param_name, (0, 0.0, 0.0))
-        first = self.beta1 * first + (1 - self.beta1) * grad
-        second = self.beta1 * second + (1 - self.beta1) * grad * grad
-        self._moments[param_name] = (steps + 1, first, second)
-        step = (first / (1 - self.beta1 ** (steps + 1))) / ((second / (1 - beta2 ** (steps + 1))) ** 0.5 + self.epsilon)
-        return old_param - self.learning_rate * step
+    def scalars(self, step: int) -> dict[str, float]:
+        return super().scalars(step) | {"beta2": self.beta1, "rest2": 1 - self.beta1}
 
 
 def algorithm_1(gradients: np.ndarray, start: np.ndarray) -> list[np.ndarray]:

@@ -47,3 +47,13 @@ def test_it_trains_with_an_executor_that_uses_gradient_memory_again() -> None:
 def test_momenta_that_are_not_accepted(momentum: float) -> None:
     with pytest.raises(TrainingError, match="momentum"):
         MomentumOptimizer(LinearExecutor(), "loss", 0.1, momentum)
+
+
+def test_nesterov_looks_ahead() -> None:
+    optimizer = MomentumOptimizer(LinearExecutor(), "loss", 1.0, 0.5, nesterov=True)
+
+    values = follow(optimizer, [np.ones(2)] * 2, np.zeros(2))
+
+    np.testing.assert_allclose(values, [[-1.5, -1.5], [-1.5 - 1 - 0.75, -3.25]])
+    with pytest.raises(TrainingError, match="nesterov was given as 1"):
+        MomentumOptimizer(LinearExecutor(), nesterov=1)  # type: ignore[arg-type]

@@ -1,0 +1,182 @@
+"""Writing checkpoints that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from deep500._version import __version__
+from deep500.core.counts import check_count
+from deep500.core.errors import CheckpointError, FileWriteError
+from deep500.core.signals import signals_deferred
+from deep500.core.texts import shown_path
+from deep500.training.checkpoints._encoding import encode
+from deep500.training.checkpoints._layout import FORMAT, MANIFEST, STATE, TENSORS, VERSION, folder_name, step_folders
+
+__all__ = ["CheckpointWriter"]
+
+_logger = logging.getLogger(__name__)
+
+_LEFTOVER = re.compile(r"\.step-\d+\.(\d+)\..*")
+
+
+class CheckpointWriter:
+    """Writes checkpoints into a folder, one folder ``step-000000123/`` each, and keeps the last ones.
+
+    A checkpoint is written beside its place, synced to the disk, and renamed. A process that is killed at any moment,
+    and a disk that is full, leave all older checkpoints as they were; no part of a checkpoint is ever in a
+    checkpoint's place.
+
+    Attributes:
+        folder: Where to.
+        keep: How many of the newest stay.
+        identity: What training it is, for whoever wants to go on with it; see
+            :func:`deep500.training.checkpoints.check_identity`.
+    """
+
+    def __init__(
+        self, folder: str | PathLike[str], keep: int = 3, *, identity: Mapping[str, Any] | None = None
+    ) -> None:
+        """Set where and how many.
+
+        Args:
+            folder: Where to; it is made when something is written.
+            keep: How many of the newest checkpoints stay.
+            identity: What training it is, in JSON's types.
+
+        Raises:
+            CheckpointError: ``keep`` is not a whole number from 1.
+        """
+        self.folder = Path(folder)
+        self.keep = check_count("keep", keep, least=1, error=CheckpointError)
+        self.identity = dict(identity or {})
+
+    def prepare(self) -> None:
+        """Make the folder, check that it can be written to, and remove what a killed process left behind.
+
+        Raises:
+            FileWriteError: It cannot be written to.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder):
+                pass
+        except OSError as error:
+            raise self._refused(error) from error
+        for path in self.folder.iterdir():
+            found = _LEFTOVER.fullmatch(path.name)
+            if found and not _is_running(int(found[1])):
+                shutil.rmtree(path, ignore_errors=True)
+
+    def write(self, state: Mapping[str, Any], step: int) -> Path:
+        """Write a checkpoint, in the place of one of the same step, and remove the oldest ones.
+
+        Args:
+            state: What :meth:`deep500.training.trainer.Trainer.state` returned.
+            step: Number of steps that were done.
+
+        Returns:
+            The checkpoint's folder.
+
+        Raises:
+            CheckpointError: The state holds something that a checkpoint cannot hold.
+            FileWriteError: It cannot be written. All older checkpoints are as they were, and nothing of it is left.
+        """
+        document, tensors = encode(state)
+        text = json.dumps(document, allow_nan=False).encode()
+        contents = {TENSORS: tensors, STATE: text}
+        files = {n: {"sha256": hashlib.sha256(c).hexdigest(), "bytes": len(c)} for n, c in contents.items()}
+        manifest: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "deep500": __version__,
+            "step": step,
+            "written": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "files": files,
+            "identity": self.identity,
+        }
+        manifest["sha256"] = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+        contents[MANIFEST] = json.dumps(manifest, indent=2).encode()  # without a line end, each cut shows
+        target = self.folder / folder_name(step)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with signals_deferred():
+                self._write(target, contents)
+        except OSError as error:
+            raise self._refused(error) from error
+        self._remove_oldest()
+        return target
+
+    def _write(self, target: Path, contents: Mapping[str, bytes]) -> None:
+        temporary = Path(tempfile.mkdtemp(dir=self.folder, prefix=f".{target.name}.{os.getpid()}."))
+        replaced: Path | None = None
+        try:
+            for name, content in contents.items():
+                _write_file(temporary / name, content)
+            _sync_folder(temporary)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(temporary, 0o777 & ~mask)
+            if target.exists():
+                replaced = Path(tempfile.mkdtemp(dir=self.folder, prefix=f".{target.name}.{os.getpid()}."))
+                os.replace(target, replaced / "replaced")
+            os.replace(temporary, target)
+            _sync_folder(self.folder)
+        except BaseException:
+            if replaced is not None and not target.exists():
+                with contextlib.suppress(OSError):
+                    os.replace(replaced / "replaced", target)
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        finally:
+            if replaced is not None:
+                shutil.rmtree(replaced, ignore_errors=True)
+
+    def _remove_oldest(self) -> None:
+        for _, path in step_folders(self.folder)[: -self.keep]:
+            try:
+                shutil.rmtree(path)
+            except OSError as error:
+                _logger.warning("The old checkpoint %s cannot be removed: %s", shown_path(path), error)
+
+    def _refused(self, error: OSError) -> FileWriteError:
+        return FileWriteError(
+            f"The checkpoint cannot be written to {shown_path(self.folder)}: {error.strerror or error}"
+        )
+
+
+def _write_file(path: Path, content: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let a folder's entries reach the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,5 @@
+"""Is a training right? Optimizers, samplers and trainings checked; frameworks and runs compared."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
