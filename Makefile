@@ -6,7 +6,7 @@ SHELL := bash
 
 PYTHON ?= python3
 VENV ?= .venv
-EXTRAS ?= pytorch,tensorflow,onnxruntime,keras-import,mpi,dev
+EXTRAS ?= pytorch,tensorflow,onnxruntime,keras-import,images,tensorboard,mpi,dev
 TEST_PROCESSES ?= 2
 TESTS_ALONE = tests/architecture tests/unit/cli tests/unit/measure tests/unit/workloads tests/conformance/test_killed_writer.py \
     tests/conformance/test_main_job.py tests/conformance/test_measurement_validity.py tests/conformance/test_workloads.py

@@ -4,6 +4,7 @@ from . import core, datasets, frameworks, measure, networks, operators, recipe, 
 from ._version import __version__
 from .core.device import CPUDevice, GPUDevice
 from .core.errors import (
+    CheckpointError,
     CompileError,
     DatasetError,
     Deep500Error,
@@ -22,8 +23,11 @@ from .core.event import Event
 from .core.registry import Registry
 from .core.tensor_descriptor import TensorDescriptor, tensordesc
 from .datasets.dataset import Dataset
+from .datasets.decoding import ImageDecoder
+from .datasets.file_list_dataset import FileListDataset
 from .datasets.loading import load_dataset
 from .datasets.numpy_dataset import NumpyDataset
+from .datasets.text_dataset import TextDataset
 from .measure.metric import TestMetric
 from .measure.metrics.achieved_flops import AchievedFlops
 from .measure.metrics.diff_heatmap import DiffHeatmap
@@ -56,28 +60,64 @@ from .operators.validation.equivalence import test_op_equivalence
 from .operators.validation.forward import test_op_forward
 from .operators.validation.gradient import test_op_gradient
 from .recipe.runner import run_recipe
+from .training.determinism import deterministic_mode
+from .training.events.checkpoint import CheckpointEvent
+from .training.input_pipeline import InputPipeline
+from .training.metrics.bits_per_byte import BitsPerByte
+from .training.metrics.dataset_bias import DatasetBias
+from .training.metrics.sampler_event_metric import SamplerEventMetric
 from .training.metrics.test_accuracy import TestAccuracy
+from .training.metrics.test_loss import TestLoss
 from .training.metrics.training_accuracy import TrainingAccuracy
 from .training.optimizer import Optimizer, ThreeStepOptimizer, UpdateRuleOptimizer
+from .training.optimizers.accelegrad import AcceleGradOptimizer
+from .training.optimizers.adagrad import AdaGradOptimizer
 from .training.optimizers.adam import AdamOptimizer
+from .training.optimizers.adamw import AdamWOptimizer
+from .training.optimizers.amsgrad import AMSGradOptimizer
 from .training.optimizers.gradient_descent import GradientDescent
+from .training.optimizers.lamb import LAMBOptimizer
+from .training.optimizers.lars import LARSOptimizer
+from .training.optimizers.lbfgs import LBFGSOptimizer
+from .training.optimizers.lion import LionOptimizer
 from .training.optimizers.momentum import MomentumOptimizer
+from .training.optimizers.muon import MuonOptimizer
+from .training.optimizers.rmsprop import RMSPropOptimizer
+from .training.optimizers.sam import SAMOptimizer
+from .training.parameter_groups import Multiplier
 from .training.sampler import Sampler
+from .training.samplers.bucket import BucketSampler
+from .training.samplers.choice import ChoiceSampler
 from .training.samplers.ordered import OrderedSampler
 from .training.samplers.shuffle import ShuffleSampler
+from .training.samplers.stratified import StratifiedSampler
 from .training.statistics import TrainingStatistics
 from .training.trainer import Trainer
 from .training.training_event import OptimizerEvent, RunnerEvent, SamplerEvent, StopTraining, TrainingEvent
+from .training.validation.optimizer_check import test_optimizer
+from .training.validation.sampler_check import test_sampler
+from .training.validation.training_check import test_training
+from .training.validation.trajectories import compare_trajectories
 
 __all__ = [
+    "AMSGradOptimizer",
+    "AcceleGradOptimizer",
     "AchievedFlops",
+    "AdaGradOptimizer",
     "AdamOptimizer",
+    "AdamWOptimizer",
+    "BitsPerByte",
+    "BucketSampler",
     "CPUDevice",
+    "CheckpointError",
+    "CheckpointEvent",
+    "ChoiceSampler",
     "CompileError",
     "CppOp",
     "CustomOp",
     "CustomPythonOp",
     "Dataset",
+    "DatasetBias",
     "DatasetError",
     "Deep500Error",
     "DeviceError",
@@ -86,17 +126,26 @@ __all__ = [
     "Event",
     "ExecutorEvent",
     "FLOPs",
+    "FileListDataset",
     "GPUDevice",
     "GradientDescent",
     "GraphExecutor",
+    "ImageDecoder",
+    "InputPipeline",
     "InvalidInputError",
     "InvalidNetworkError",
     "L1Error",
     "L2Error",
+    "LAMBOptimizer",
+    "LARSOptimizer",
+    "LBFGSOptimizer",
+    "LionOptimizer",
     "Loss",
     "MaxError",
     "MissingDependencyError",
     "MomentumOptimizer",
+    "Multiplier",
+    "MuonOptimizer",
     "NativeOp",
     "Network",
     "NetworkProfile",
@@ -107,17 +156,23 @@ __all__ = [
     "OrderedSampler",
     "PeakMemory",
     "PluginError",
+    "RMSPropOptimizer",
     "RecipeError",
     "Registry",
     "RelativeError",
     "RunnerEvent",
+    "SAMOptimizer",
     "Sampler",
     "SamplerEvent",
+    "SamplerEventMetric",
     "ShuffleSampler",
     "StopTraining",
+    "StratifiedSampler",
     "TensorDescriptor",
     "TestAccuracy",
+    "TestLoss",
     "TestMetric",
+    "TextDataset",
     "ThreeStepOptimizer",
     "Throughput",
     "Trainer",
@@ -132,11 +187,13 @@ __all__ = [
     "WallclockTime",
     "__version__",
     "call_custom_op",
+    "compare_trajectories",
     "compile_custom_cppop",
     "compile_custom_cppop_inline",
     "core",
     "create_model",
     "datasets",
+    "deterministic_mode",
     "find_custom_op",
     "frameworks",
     "load_dataset",
@@ -153,6 +210,9 @@ __all__ = [
     "test_op_equivalence",
     "test_op_forward",
     "test_op_gradient",
+    "test_optimizer",
+    "test_sampler",
+    "test_training",
     "training",
     "training_events",
     "validate",

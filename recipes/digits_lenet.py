@@ -1,6 +1,8 @@
 """A recipe for training LeNet-5 on the embedded digits (1,797 images of 8 x 8 pixels) with a momentum optimizer.
 
-The optimizer is written once for all frameworks, so that the recipe runs under each that is installed.
+The optimizer is written once for all frameworks, so that the recipe runs under each that is installed. The acceptable
+accuracy is that of scikit-learn's example "Recognizing hand-written digits" (``plot_digits_classification.py``: a
+support vector machine, 97 % on half of the same images).
 """
 
 import deep500 as d5

@@ -1,4 +1,8 @@
-"""A recipe for training a multi-layer perceptron on the embedded digits with Adam: done in seconds everywhere."""
+"""A recipe for training a multi-layer perceptron on the embedded digits with Adam: done in seconds everywhere.
+
+Acceptable is an accuracy of 95 %, a little less than the 97 % of the support vector machine in scikit-learn's example
+"Recognizing hand-written digits" (``plot_digits_classification.py``), for this network knows nothing of images.
+"""
 
 import deep500 as d5
 from recipes.recipe import run_recipe

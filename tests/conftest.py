@@ -10,6 +10,7 @@ from hypothesis import settings
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("DEEP500_OFFLINE", "1")  # no test downloads a data set
 
 # Deadlines measure the machine's load, not the code; random examples that fail once must fail again.
 settings.register_profile("deep500", deadline=None, derandomize=True, print_blob=True)

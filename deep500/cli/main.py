@@ -7,7 +7,8 @@ code  meaning
 1     a recipe FAILED: a metric is worse than acceptable, or the training diverged; or a check of an operator did
 2     the user's mistake, or the machine's (a full disk), told in one line on the standard error
 70    a fault of Deep500 itself, shown with its traceback (``EX_SOFTWARE`` of ``sysexits.h``)
-130   interrupted with Ctrl-C; a result file that was asked for is written and marked as incomplete
+130   interrupted with Ctrl-C; a result file that was asked for is written and marked as incomplete, a checkpoint
+      after the step that was under way
 141   whoever read the output left before its end (``deep500 list operators | head -1``)
 143   ended with SIGTERM, otherwise as with Ctrl-C
 ====  ==================================================================================================
@@ -59,6 +60,8 @@ Examples:
   deep500 run recipes/digits_lenet.py --framework tensorflow
   deep500 run my_recipe.py --set batch_size=64 --set optimizer_kwargs.learning_rate=0.05
   deep500 run my_recipe.py --device gpu:0 --seed 3 --output result.json
+  deep500 run my_recipe.py --checkpoint run1 --checkpoint-every 100steps
+  deep500 run my_recipe.py --resume run1
 
 \b
 Exit code:
@@ -138,6 +141,17 @@ def run(
     seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of the first weights and the samplers.")] = None,
     device: Annotated[str | None, typer.Option(metavar="DEVICE", help="Where to run: cpu, gpu or gpu:N.")] = None,
     output: Annotated[str | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.")] = None,
+    checkpoint: Annotated[str | None, typer.Option(metavar="DIR", help="Write checkpoints to this folder.")] = None,
+    checkpoint_every: Annotated[
+        str | None, typer.Option(metavar="N[steps|epochs]", help="How often; every epoch by default.")
+    ] = None,
+    resume: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Go on from the newest checkpoint in this folder.")
+    ] = None,
+    runs: Annotated[int | None, typer.Option(metavar="N", help="Train N times, from a seed each.")] = None,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Equal runs give equal bits, where the framework can.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Write nothing but the verdict.")] = False,
 ) -> int:
     """Run a recipe and tell whether it PASSED."""
@@ -149,9 +163,18 @@ def run(
 
     loaded = load_recipe(recipe)
     assignments = [parse_assignment(text) for text in changes or ()]
+    assignments += [("runs", runs)] if runs is not None else []
+    assignments += [("deterministic", True)] if deterministic else []
     loaded = override_recipe(loaded, changes=assignments, framework=framework, seed=seed, device=device)
     try:
-        result = execute_recipe(loaded, output=output, reporter=ConsoleReporter(quiet=quiet))
+        result = execute_recipe(
+            loaded,
+            output=output,
+            reporter=ConsoleReporter(quiet=quiet),
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            resume=resume,
+        )
     except (Deep500Error, KeyboardInterrupt, BrokenPipeError):
         raise
     except BaseException as error:

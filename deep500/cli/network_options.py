@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deep500.core.errors import InvalidInputError
+from deep500.core.errors import InvalidInputError, OperatorError
 from deep500.core.texts import shown_path
 
 if TYPE_CHECKING:
     from deep500.networks.network import Network
 
-__all__ = ["read_inputs", "read_network", "read_sizes"]
+__all__ = ["read_inputs", "read_network", "read_sizes", "register_operators"]
 
 
 def read_network(model: str, loss: str | None = None, mode: str = "eval", seed: int = 0) -> tuple[Network, str | None]:
@@ -43,17 +44,46 @@ def read_network(model: str, loss: str | None = None, mode: str = "eval", seed: 
     return modes[mode](network), output
 
 
+def register_operators(files: Sequence[str]) -> None:
+    """Make the custom operators of Python files known, for networks that hold them as nodes.
+
+    Raises:
+        OperatorError: A file cannot be executed or defines no operator, or another operator has a name.
+    """
+    if not files:
+        return
+    from deep500.operators.custom import CustomOp
+    from deep500.operators.custom.catalogue import register_custom_op
+    from deep500.workloads._operator_check.python_file import execute_file
+
+    for path in files:
+        if not path.endswith(".py") or not Path(path).is_file():
+            raise InvalidInputError(f"--operators was given as {shown_path(path)}; accepted is a Python file.")
+        module = execute_file(Path(path))
+        named = [value for name, value in vars(module).items() if not name.startswith("_")]
+        kinds = [
+            v for v in named if isinstance(v, type) and issubclass(v, CustomOp) and v.__module__ == module.__name__
+        ]
+        found: list[Any] = [*kinds, *(value for value in named if isinstance(value, CustomOp))]
+        if not found:
+            raise OperatorError(f"{shown_path(path)} defines no custom operator.")
+        for op in found:
+            register_custom_op(op)
+
+
 def read_sizes(texts: Sequence[str]) -> dict[str, int]:
     """Return symbolic sizes of texts such as ``batch=4``.
 
     Raises:
         InvalidInputError: A text has another form.
     """
-    found = {}
+    found: dict[str, int] = {}
     for text in texts:
         name, equals, size = text.partition("=")
         if not name or not equals or not (size.isascii() and size.isdigit()):
             raise InvalidInputError(f"--size was given as {text!r}; accepted is NAME=N, such as batch=4.")
+        if name in found:
+            raise InvalidInputError(f"--size {name} was given twice: as {found[name]} and as {size}.")
         found[name] = int(size)
     return found
 
@@ -74,11 +104,13 @@ def read_inputs(network: Network, texts: Sequence[str], sizes: dict[str, int], s
 def _values(texts: Sequence[str]) -> dict[str, Any]:
     import numpy as np
 
-    found = {}
+    found: dict[str, Any] = {}
     for text in texts:
         name, equals, path = text.partition("=")
         if not name or not equals or not path:
             raise InvalidInputError(f"--input was given as {text!r}; accepted is NAME=FILE, such as x=x.npy.")
+        if name in found:
+            raise InvalidInputError(f"--input {name} was given twice.")
         try:
             value = np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deep500.cli.exit_codes import PASSED
-from deep500.cli.network_options import read_inputs, read_network, read_sizes
+from deep500.cli.network_options import read_inputs, read_network, read_sizes, register_operators
 from deep500.cli.progress_line import ProgressLine
 from deep500.core.errors import InvalidInputError, MeasurementError
 from deep500.core.texts import one_line, shown_path
@@ -64,6 +64,9 @@ Sort = Annotated[str, typer.Option(metavar="KEY", help="time, flops, bytes or or
 Top = Annotated[int | None, typer.Option(metavar="N", help="Show so many nodes.")]
 Output = Annotated[str | None, typer.Option(metavar="FILE", help="Write all samples to this JSON file.")]
 Picture = Annotated[str | None, typer.Option(metavar="FILE", help="Draw the graph as a heat map, an .svg file.")]
+Operators = Annotated[
+    list[str] | None, typer.Option(metavar="FILE", help="A Python file with the network's custom operators.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress line.")]
 
 
@@ -77,6 +80,7 @@ def profile_command(
     backprop: Backprop = False,
     loss: LossName = None,
     seed: Seed = 0,
+    operators: Operators = None,
     time_limit: TimeLimit = 10.0,
     launches: Launches = 1,
     peak: Peak = True,
@@ -89,17 +93,17 @@ def profile_command(
     """Time every node of a network, and show what it does with its time."""
     from deep500.core.files import write_atomically
     from deep500.networks.picture.drawing import draw_network
+    from deep500.networks.profiling.profile import profile
     from deep500.recipe.resolve import find_executor
 
     _check(sort, top, launches, output, picture, model)
     make = find_executor(framework)
+    register_operators(operators or [])
     network, loss_output = read_network(model, loss, mode, seed)
     values = read_inputs(network, inputs or [], read_sizes(sizes or []), seed)
     plan = _plan(time_limit)
     with ProgressLine(quiet) as line:
         if launches == 1:
-            from deep500.networks.profiling.profile import profile
-
             found = profile(
                 network,
                 lambda each: make(each, device=device),
@@ -115,8 +119,8 @@ def profile_command(
             options: list[tuple[str, Any]] = [("--framework", framework), ("--device", device), ("--mode", mode)]
             options += [("--loss", loss), ("--seed", seed), ("--time-limit", time_limit)]
             options += [*(("--size", size) for size in sizes or []), *(("--input", value) for value in inputs or [])]
-            flags = ["--backprop"] if backprop else []
-            found = _launched(model, options, flags, launches, peak=peak, line=line)
+            options += [("--operators", file) for file in operators or []]
+            found = _launched(model, options, ["--backprop"] if backprop else [], launches, peak=peak, line=line)
     print(found.table(sort, top))
     if output is not None:
         write_atomically(output, json.dumps(found.to_dict(), indent=1) + "\n", "profile")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 __all__ = [
     "CheckpointError",
+    "CommunicationError",
     "CompileError",
     "DatasetError",
     "Deep500Error",
@@ -100,6 +101,10 @@ class TrainingError(Deep500Error, RuntimeError):
 
 class CheckpointError(Deep500Error, ValueError):
     """A checkpoint is missing, damaged, or of another training than the one that is to go on."""
+
+
+class CommunicationError(Deep500Error, RuntimeError):
+    """Ranks cannot exchange what was asked for: a buffer is refused, calls do not match, or a peer is gone."""
 
 
 class RecipeError(Deep500Error, ValueError):

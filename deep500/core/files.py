@@ -1,7 +1,8 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and files that are read whole."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -13,7 +14,7 @@ from deep500.core.errors import FileWriteError
 from deep500.core.signals import signals_deferred
 from deep500.core.texts import shown_path
 
-__all__ = ["check_separate", "check_writable", "write_atomically"]
+__all__ = ["check_separate", "check_writable", "read_regular", "write_atomically"]
 
 
 def write_atomically(path: str | PathLike[str], content: str | bytes, what: str = "file") -> None:
@@ -113,3 +114,22 @@ def _temporary_beside(target: Path) -> tuple[int, str]:
     os.umask(mask)
     os.fchmod(handle, 0o666 & ~mask)
     return handle, temporary
+
+
+def read_regular(path: str | PathLike[str]) -> bytes:
+    """Return the bytes of a regular file. A pipe or a device, which may never end, is not waited for.
+
+    Raises:
+        OSError: It cannot be read, or is no regular file.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "It is no regular file", os.fspath(path))
+        with open(handle, "rb", buffering=0, closefd=False) as file:
+            return bytes(file.readall())
+    finally:
+        os.close(handle)

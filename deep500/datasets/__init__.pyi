@@ -4,6 +4,7 @@ from .augmentations.cutout import Cutout
 from .augmentations.horizontal_flip import HorizontalFlip
 from .augmentations.mixup import Mixup
 from .augmentations.normalise import Normalise
+from .augmentations.one_hot import OneHot
 from .augmentations.random_crop import RandomCrop
 from .augmentations.random_resized_crop import RandomResizedCrop
 from .augmentations.resize import Resize
@@ -29,6 +30,7 @@ __all__ = [
     "Mixup",
     "Normalise",
     "NumpyDataset",
+    "OneHot",
     "RandomAugmentation",
     "RandomCrop",
     "RandomResizedCrop",

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deep500.core.errors import DatasetError
+from deep500.core.files import read_regular
 from deep500.core.texts import shown_path
 
 __all__ = ["Contents", "FileTable"]
@@ -64,8 +65,7 @@ class FileTable:
             DatasetError: It cannot be read.
         """
         try:
-            with open(self.path(number), "rb", buffering=0) as file:
-                return file.readall()
+            return read_regular(self.path(number))
         except OSError as error:
             raise DatasetError(f"{self.where(number)} cannot be read: {error.strerror or error}.") from error
 

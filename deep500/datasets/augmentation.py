@@ -105,17 +105,22 @@ class RandomAugmentation(Augmentation):
         return self._stream
 
 
+#: Longest side of an image: what the JPEG format allows. A slip such as 10**9 would use up the memory.
+_MOST_PIXELS = 65_535
+
+
 def checked_size(name: str, value: Any, least: int = 1) -> tuple[int, int]:
     """Return a size in pixels, given as a whole number or as a pair (height, width), as a pair.
 
     Raises:
-        DatasetError: It is none, or smaller than accepted.
+        DatasetError: It is none, or smaller or larger than accepted.
     """
     pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
-    if len(pair) != 2 or any(type(n) is bool or not isinstance(n, (int, np.integer)) or n < least for n in pair):
+    are_numbers = all(isinstance(n, (int, np.integer)) and type(n) is not bool for n in pair)
+    if len(pair) != 2 or not are_numbers or not all(least <= n <= _MOST_PIXELS for n in pair):
         raise DatasetError(
-            f"{name} was given as {shown(value)}; accepted are a whole number from {least}, and a pair "
-            f"(height, width) of such."
+            f"{name} was given as {shown(value)}; accepted are a whole number from {least} to {_MOST_PIXELS}, and a "
+            f"pair (height, width) of such."
         )
     return int(pair[0]), int(pair[1])
 

@@ -9,13 +9,13 @@ import struct
 import zlib
 from collections.abc import Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deep500.core.errors import DatasetError
+from deep500.core.files import read_regular
 from deep500.core.requirement import Requirement
 from deep500.core.texts import shown_path
 from deep500.datasets._pixels import PixelScale
@@ -107,7 +107,7 @@ class ImageDecoder:
             DatasetError: It cannot be read or decoded.
         """
         try:
-            content = Path(path).read_bytes()
+            content = read_regular(path)
         except OSError as error:
             raise DatasetError(f"{shown_path(path)} cannot be read: {error.strerror or error}.") from error
         return self.decode(content, shown_path(path))
@@ -180,6 +180,10 @@ def image_size(content: bytes, where: str = "the image") -> tuple[int, int]:
         raise _undecodable(content, where, error) from error
 
 
+#: Larger images are left to Pillow, which refuses those that are made to use up the memory.
+_MOST_FAST_PIXELS = 178_956_970
+
+
 @functools.cache
 def _fast_jpeg() -> Any:
     """Return simplejpeg, ``None`` where it is not installed."""
@@ -196,7 +200,8 @@ def _pixels(content: bytes, channels: int, where: str) -> NDArray[np.uint8]:
     if fast is not None:
         try:
             # Both libraries agree on these; of four colours for printing they make different ones.
-            if fast.decode_jpeg_header(content)[2] in ("YCbCr", "Gray"):
+            height, width, colours = fast.decode_jpeg_header(content)[:3]
+            if colours in ("YCbCr", "Gray") and height * width <= _MOST_FAST_PIXELS:
                 pixels: NDArray[np.uint8] = fast.decode_jpeg(content, "RGB" if channels == 3 else "GRAY")
                 return pixels
         except ValueError as error:

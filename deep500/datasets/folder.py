@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from deep500.core.errors import DatasetError
-from deep500.core.texts import shown_path
+from deep500.core.texts import shown, shown_path
 
 __all__ = ["DATA_VARIABLE", "data_folder", "may_download"]
 
@@ -28,7 +28,14 @@ def data_folder(folder: str | PathLike[str] | None = None) -> Path:
     named = folder if folder is not None else os.environ.get(DATA_VARIABLE)
     if named:
         try:
-            return Path(named).expanduser()
+            place = Path(named).expanduser()
+            place.exists()  # which fails where there can be no such path
+            return place
+        except (TypeError, OSError) as error:
+            raise DatasetError(
+                f"The folder of data sets was given as {shown(named)}; accepted is the path of a folder "
+                f"({getattr(error, 'strerror', None) or error})."
+            ) from error
         except RuntimeError as error:
             source = "" if folder is not None else f" by the environment variable {DATA_VARIABLE}"
             raise DatasetError(

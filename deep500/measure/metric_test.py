@@ -11,7 +11,7 @@ from deep500.core.errors import Deep500Error, MeasurementError
 from deep500.core.texts import message_of, shown
 from deep500.measure.metric import METRICS, Direction, MetricKind, TestMetric
 
-__all__ = ["MetricValue", "measure_metrics"]
+__all__ = ["MetricValue", "measure_metrics", "metric_value"]
 
 _ACCEPTED = "accepted are metrics, their classes, and names such as 'wallclock_time' (see: deep500 list metrics)"
 
@@ -88,7 +88,7 @@ def measure_metrics(
     for copy in alone:
         for _ in range(_reruns(copy)):
             outputs[id(copy)] = _run_once([copy], run, inputs)
-    return [_value(copy, inputs, outputs[id(copy)], reference_outputs) for copy in copies]
+    return [metric_value(copy, inputs, outputs[id(copy)], reference_outputs) for copy in copies]
 
 
 def _run_once(metrics: Sequence[TestMetric], run: Callable[[], Any], inputs: Any) -> Any:
@@ -103,7 +103,13 @@ def _run_once(metrics: Sequence[TestMetric], run: Callable[[], Any], inputs: Any
     return outputs
 
 
-def _value(metric: TestMetric, inputs: Any, outputs: Any, reference_outputs: Any) -> MetricValue:
+def metric_value(metric: TestMetric, inputs: Any, outputs: Any, reference_outputs: Any = None) -> MetricValue:
+    """Return what a metric measured, after all runs that were for it; see :meth:`TestMetric.measure`.
+
+    Raises:
+        MeasurementError: It failed, or measured no number.
+        Deep500Error: It refused what it was given.
+    """
     with _blamed_on(metric.name):
         measured = metric.measure(inputs, outputs, reference_outputs)
         summary = metric.measure_summary(inputs, outputs, reference_outputs)

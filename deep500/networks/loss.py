@@ -15,7 +15,7 @@ from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.networks.operator_node import describe_value
 from deep500.networks.tensor_roles import ROLE_KEY, TensorRole, initializer_role, is_loss
 
-__all__ = ["LOSSES", "Loss", "append_loss", "remove_losses"]
+__all__ = ["LOSSES", "Loss", "append_loss", "find_loss", "remove_losses"]
 
 #: The losses, one file each in ``deep500/networks/losses``.
 LOSSES = Registry("loss", "deep500.networks.losses")

@@ -7,10 +7,19 @@ from typing import Any
 
 from deep500.core.errors import RecipeError
 from deep500.core.event import Event
+from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.datasets.dataset import Dataset
 from deep500.measure.regions import region
 from deep500.networks.graph_executor import GraphExecutor
+from deep500.networks.loss import Loss, find_loss
 from deep500.networks.network import Network
+from deep500.recipe._training_parts import (
+    find_transformation,
+    mixed_precision_network,
+    mixed_precision_optimizer,
+    schedule_events,
+    with_input_pipeline,
+)
 from deep500.recipe.recipe import Recipe, copy_value
 from deep500.recipe.resolve import (
     call_with_arguments,
@@ -24,13 +33,14 @@ from deep500.recipe.resolve import (
     named_parameters,
 )
 from deep500.training.optimizer import Optimizer
-from deep500.training.sampler import Sampler
+from deep500.training.sampler import Sampler, Transformation
 
 __all__ = ["Build", "build_recipe"]
 
 LOSS = "loss"
 OUTPUT = "output"
 DEFAULT_SAMPLERS = {"train_sampler": "shuffle", "validation_sampler": "ordered"}
+TRANSFORMATIONS = {"train_sampler": "train_transformations", "validation_sampler": "test_transformations"}
 
 
 @dataclass(frozen=True)
@@ -43,8 +53,9 @@ class Build:
         train_sampler: Gives the training set's minibatches.
         validation_sampler: Gives the test set's minibatches.
         output: Name of the network's output that is compared with the labels.
-        events: Listeners that the recipe names.
+        events: Listeners that the recipe names, those of its schedules first.
         seeds: The recipe's seed, and those of the first weights and of both samplers (``None``: it takes none).
+        initial_weights_hash: SHA-256 of the network's tensors before any framework has changed its form.
     """
 
     executor: GraphExecutor
@@ -54,6 +65,7 @@ class Build:
     output: str
     events: list[Event]
     seeds: dict[str, int | None]
+    initial_weights_hash: str
 
 
 def build_recipe(recipe: Recipe) -> Build:
@@ -67,23 +79,36 @@ def build_recipe(recipe: Recipe) -> Build:
     with region("imports"):  # the framework's, for the most part
         load_data = find_dataset(recipe["dataset"], recipe.arguments("dataset"))
         make_model = find_model(recipe["model"], recipe.arguments("model"))
+        loss = None if recipe.get("loss") is None else find_loss(recipe["loss"])
         make_executor = find_executor(recipe["executor"])
         make_optimizer = find_optimizer(recipe["optimizer"])
         samplers = {key: find_sampler(key, recipe.get(key, default)) for key, default in DEFAULT_SAMPLERS.items()}
+        transformations = {
+            key: [find_transformation(name, value) for value in copy_value(recipe.get(name, []), repr(name))]
+            for key, name in TRANSFORMATIONS.items()
+        }
         events = [find_event(event) for event in copy_value(recipe.get("events", []), "'events'")]
         _check_same_framework(framework_of(recipe["executor"]), make_optimizer)
     with region("data"):
         train_set, test_set = load_data()
     with region("build"):
         network = make_model(train_set, recipe["seed"])
-        output = _append_loss(network, train_set)
+        output = _append_loss(network, train_set, loss)
+        _check_classes(network, output, train_set, test_set)
+        network = mixed_precision_network(network, recipe)
+        initial_weights_hash = network.weights_hash()  # without what an adapter adds for itself, such as constants
         executor = call_with_arguments(make_executor, "executor", (network,), recipe.arguments("executor"))
         if not isinstance(executor, GraphExecutor):
             raise RecipeError(f"'executor' made a {type(executor).__name__}; it must make a GraphExecutor.")
         _check_same_framework(executor.framework, make_optimizer)
         optimizer = call_with_arguments(make_optimizer, "optimizer", (executor, LOSS), recipe.arguments("optimizer"))
-        train_sampler = _make_sampler(recipe, "train_sampler", samplers["train_sampler"], train_set)
-        validation_sampler = _make_sampler(recipe, "validation_sampler", samplers["validation_sampler"], test_set)
+        optimizer = mixed_precision_optimizer(optimizer, recipe)
+        train_sampler, validation_sampler = (
+            _make_sampler(recipe, key, samplers[key], dataset, transformations[key])
+            for key, dataset in (("train_sampler", train_set), ("validation_sampler", test_set))
+        )
+        events = [*schedule_events(recipe, optimizer, train_sampler), *events]
+        train_sampler = with_input_pipeline(train_sampler, recipe)
     is_own_network = not isinstance(recipe["model"], str) or recipe["model"].endswith(".onnx")
     seeds = {
         "recipe": recipe["seed"],
@@ -91,7 +116,8 @@ def build_recipe(recipe: Recipe) -> Build:
         "train_sampler": getattr(train_sampler, "seed", None),
         "validation_sampler": getattr(validation_sampler, "seed", None),
     }
-    return Build(executor, optimizer, train_sampler, validation_sampler, output, events, seeds)
+    parts = (executor, optimizer, train_sampler, validation_sampler)
+    return Build(*parts, output, events, seeds, initial_weights_hash)
 
 
 def _check_same_framework(framework: str | None, optimizer: Any) -> None:
@@ -104,8 +130,8 @@ def _check_same_framework(framework: str | None, optimizer: Any) -> None:
         )
 
 
-def _append_loss(network: Network, dataset: Dataset) -> str:
-    """Append the data set's loss, unless the network brings one; return the output that it compares."""
+def _append_loss(network: Network, dataset: Dataset, loss: Loss | None) -> str:
+    """Append the loss, by default the data set's, unless the network has one; return the output that it compares."""
     if dataset.input_node not in network.inputs:
         raise RecipeError(
             f"The data set is for an input {dataset.input_node!r}, which the network does not have. Its inputs: "
@@ -118,14 +144,33 @@ def _append_loss(network: Network, dataset: Dataset) -> str:
             f"{OUTPUT!r}."
         )
     output = OUTPUT if OUTPUT in outputs else outputs[0]
-    if LOSS not in network.losses:
+    if LOSS in network.losses:
+        if loss is not None:
+            raise RecipeError("'loss' names a loss, and the network brings one of its own. Leave one of them out.")
+    else:
         if dataset.label_node is None:
             raise RecipeError("The data set has no labels, and the network has no loss of its own to train it with.")
-        network.append_loss(dataset.loss, prediction=output, label=dataset.label_node, name=LOSS)
+        network.append_loss(loss or dataset.loss, prediction=output, label=dataset.label_node, name=LOSS)
     return output
 
 
-def _make_sampler(recipe: Recipe, key: str, sampler: Any, dataset: Dataset) -> Sampler:
+def _check_classes(network: Network, output: str, *datasets: Dataset) -> None:
+    """Check that each label has a score."""
+    descriptor = network.outputs[output]
+    shape = descriptor.shape if isinstance(descriptor, TensorDescriptor) else None
+    scores = shape[1] if shape is not None and len(shape) > 1 else None
+    for dataset in datasets:
+        classes = dataset.classes if dataset.loss == "SoftmaxCrossEntropyLoss" else None
+        if isinstance(scores, int) and classes is not None and classes > scores:
+            raise RecipeError(
+                f"The data set has {classes} classes, labels 0 to {classes - 1}, and the network's output {output!r} "
+                f"has {scores} scores a sample: a label is out of range."
+            )
+
+
+def _make_sampler(
+    recipe: Recipe, key: str, sampler: Any, dataset: Dataset, transformations: list[Transformation]
+) -> Sampler:
     args, kwargs = recipe.arguments(key)
     parameters = list(named_parameters(sampler) or ())
     is_given = "seed" in kwargs or "seed" in parameters[: 2 + len(args)]
@@ -133,4 +178,6 @@ def _make_sampler(recipe: Recipe, key: str, sampler: Any, dataset: Dataset) -> S
         kwargs["seed"] = recipe["seed"]
     made = call_with_arguments(sampler, key, (dataset, recipe["batch_size"]), (args, kwargs))
     assert isinstance(made, Sampler)  # find_sampler lets only sampler classes through
+    for transformation in transformations:
+        made.add_transformation(transformation)
     return made

@@ -12,8 +12,15 @@ import numpy as np
 from deep500.core.errors import InvalidInputError, RecipeError
 from deep500.core.random import check_seed
 from deep500.core.texts import shown
+from deep500.networks.loss import Loss
 
-__all__ = ["KEYS", "Key", "argument_keys", "base_key", "check_value", "known_keys"]
+__all__ = ["BUDGETS", "KEYS", "PRECISIONS", "Key", "argument_keys", "base_key", "check_value", "known_keys"]
+
+#: The keys that say how long a training is; a recipe has exactly one of them.
+BUDGETS = ("epochs", "steps", "samples", "time_limit_s")
+
+#: What a recipe may compute in.
+PRECISIONS = ("float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,12 @@ def _class_or_name(value: Any) -> Any:
     return value
 
 
+def _loss(value: Any) -> Any:
+    if not (isinstance(value, Loss) or (isinstance(value, str) and value.strip())):
+        raise ValueError
+    return value
+
+
 def _something(value: Any) -> Any:
     """Accept what only the model's or data set's own code can judge, but nothing that is plainly a slip."""
     if value is None or isinstance(value, (bool, int, float, bytes)) or (isinstance(value, str) and not value.strip()):
@@ -78,6 +91,32 @@ def _sequence(value: Any) -> list[Any]:
     if not isinstance(value, (list, tuple)):
         raise ValueError
     return list(value)
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ValueError
+    if not 0 < value < float("inf"):
+        raise ValueError
+    return float(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError
+    return bool(value)
+
+
+def _precision(value: Any) -> str:
+    if not isinstance(value, str) or value not in PRECISIONS:
+        raise ValueError
+    return value
+
+
+def _named(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise ValueError
+    return dict(value)
 
 
 #: Every key, in the order in which a recipe is built.
@@ -95,6 +134,11 @@ KEYS: dict[str, Key] = {
         _something,
         required=True,
         takes_arguments=True,
+    ),
+    "loss": Key(
+        "What is made small, instead of the data set's own loss",
+        "a loss's name (see: deep500 list losses) or a Loss",
+        _loss,
     ),
     "executor": Key(
         "What runs the network",
@@ -122,9 +166,36 @@ KEYS: dict[str, Key] = {
         _class_or_name,
         takes_arguments=True,
     ),
-    "epochs": Key("Passes over the training samples", "a whole number from 1", _count, required=True),
+    "train_transformations": Key(
+        "What changes the training minibatches, such as augmentations",
+        "a list of transformations, of their classes or names, or of dicts such as dict(name='flip', probability=0.5)",
+        _sequence,
+    ),
+    "test_transformations": Key(
+        "What changes the test minibatches",
+        "a list of transformations, of their classes or names, or of dicts such as dict(name='normalise', mean=0.1)",
+        _sequence,
+    ),
+    "input_pipeline": Key(
+        "Workers that prepare the training minibatches ahead",
+        "a dict of the arguments of InputPipeline, such as dict(workers=2, kind='process')",
+        _named,
+    ),
+    "epochs": Key("Passes over the training samples", "a whole number from 1", _count),
+    "steps": Key("Steps of the optimizer, instead of epochs", "a whole number from 1", _count),
+    "samples": Key("Samples to train on, instead of epochs", "a whole number from 1", _count),
+    "time_limit_s": Key("Seconds to train, instead of epochs", "a finite number above 0", _seconds),
+    "evaluate_every_steps": Key("Steps between two tests within an epoch", "a whole number from 1", _count),
+    "schedule": Key(
+        "Hyperparameters that change during the training",
+        "a dict of schedules by hyperparameter, such as {'learning_rate': dict(name='cosine', per='step')}",
+        _named,
+    ),
+    "precision": Key("What is computed in", "'float32' (the default), 'bfloat16' or 'float16'", _precision),
+    "deterministic": Key("Whether equal runs are to give equal bits", "True or False", _flag),
+    "runs": Key("Trainings, with a seed each from the recipe's on", "a whole number from 1 (default 1)", _count),
     "batch_size": Key("Samples a minibatch", "a whole number from 1", _count, required=True),
-    "events": Key("Listeners of the training", "a list of events or of their names", _sequence),
+    "events": Key("Listeners of the training", "a list of events, their names, or pairs (name, arguments)", _sequence),
     "seed": Key(
         "Seed of the first weights and of the samplers", "a whole number from 0 to 2**64 - 1 (default 0)", _seed
     ),

@@ -15,7 +15,7 @@ from deep500.core.event import Event
 from deep500.core.texts import message_of, shown
 from deep500.measure.metric import Direction, TestMetric
 from deep500.recipe.describe import describe, hash_description
-from deep500.recipe.keys import KEYS, argument_keys, check_value, known_keys
+from deep500.recipe.keys import BUDGETS, KEYS, argument_keys, check_value, known_keys
 from deep500.recipe.resolve import find_metric
 
 __all__ = ["DEFAULT_SEED", "Recipe"]
@@ -100,13 +100,22 @@ class Recipe:
     def replaced(self, **changes: Any) -> Recipe:
         """Return a recipe with other values of mutable keys.
 
+        A budget (epochs, steps, samples, time_limit_s) takes the place of another mutable one.
+
         Raises:
             RecipeError: A key is fixed or unknown, or a value is not accepted.
         """
         for key in changes:
             if key in self.fixed:
                 raise RecipeError(f"{key!r} is FIXED in the recipe {self.name!r} and cannot be changed.")
-        return Recipe(self.fixed, {**self.mutable, **changes}, self.metrics, name=self.name, path=self.path)
+        is_budget_changed = any(key in BUDGETS for key in changes)
+        kept = {key: value for key, value in self.mutable.items() if not (is_budget_changed and key in BUDGETS)}
+        return Recipe(self.fixed, {**kept, **changes}, self.metrics, name=self.name, path=self.path)
+
+    @property
+    def budget(self) -> dict[str, Any]:
+        """The one key that says how long the training is, and its value."""
+        return {key: self[key] for key in BUDGETS if key in self}
 
     @functools.cached_property
     def description(self) -> dict[str, Any]:
@@ -147,6 +156,17 @@ def _check_keys(fixed: Mapping[str, Any], mutable: Mapping[str, Any]) -> None:
         first = KEYS[missing[0]]
         detail = f" {first.meaning}: {first.accepted}." if len(missing) == 1 else ""
         raise RecipeError(f"The recipe has no {', '.join(map(repr, missing))} in FIXED or MUTABLE.{detail}")
+    _check_one_budget([key for key in BUDGETS if key in fixed or key in mutable])
+
+
+def _check_one_budget(budgets: list[str]) -> None:
+    if not budgets:
+        raise RecipeError(
+            f"The recipe has no 'epochs' in FIXED or MUTABLE, nor another budget; accepted is one of "
+            f"{', '.join(BUDGETS)}."
+        )
+    if len(budgets) > 1:
+        raise RecipeError(f"The recipe has the budgets {', '.join(map(repr, budgets))}; accepted is exactly one.")
 
 
 def _check_metrics(metrics: Any) -> tuple[tuple[TestMetric, float | None], ...]:

@@ -40,6 +40,9 @@ class Reporter(Protocol):
     def finished(self, result: RecipeResult) -> None:
         """Called at the end, also of a run that was interrupted (``result.complete`` is false then)."""
 
+    def finished_runs(self, result: RecipeResult) -> None:
+        """Called at the end of several runs, after each was told of; ``result.runs`` has what they came to."""
+
 
 class SilentReporter:
     """Tells nobody."""
@@ -52,6 +55,9 @@ class SilentReporter:
         """Do nothing."""
 
     def finished(self, result: RecipeResult) -> None:
+        """Do nothing."""
+
+    def finished_runs(self, result: RecipeResult) -> None:
         """Do nothing."""
 
 
@@ -86,6 +92,11 @@ class ConsoleReporter:
             f"{result.framework['name']} {result.framework['version']} on {result.device}, "
             f"seed {result.seeds['recipe']}, configuration {result.configuration_hash[:12]}",
         )
+        if result.statistics.get("complete"):
+            _write(console, f"The training has ended already, after {result.statistics['steps']} steps; its verdict:")
+        elif result.resumed:
+            last = result.resumed[-1]
+            _write(console, f"Goes on from {last['checkpoint']}, after {last['step']} steps")
 
     def finished(self, result: RecipeResult) -> None:
         """Write where the time went, a line for each metric, why it fails whatever they are, and PASSED or FAILED."""
@@ -104,10 +115,37 @@ class ConsoleReporter:
         incomplete = "" if result.complete else " (incomplete)"
         _write(console, f"{word}{incomplete}", style=_STYLES[word])
 
+    def finished_runs(self, result: RecipeResult) -> None:
+        """Write a table of the runs: their values, the median with its interval where there are enough, the verdict."""
+        console, runs = self._console(), result.runs
+        if runs is None:
+            return
+        titles = ("metric", *(f"seed {seed}" for seed in runs["seeds"]), "median", "")
+        rows = [_runs_row(name, found) for name, found in runs["statistics"].items()]
+        verdicts = ("", *(verdict_word(passed) for passed in runs["passed"]), "", "")
+        if not self.quiet:
+            _write(console, "")
+            for row in _aligned([titles, *rows, verdicts]):
+                _write(console, row)
+        passed = sum(runs["passed"])
+        word = verdict_word(result.passed)
+        text = f"{word}: {passed} of {len(runs['passed'])} runs pass (accepted: {runs['rule']})"
+        _write(console, text, style=_STYLES[word])
+
     def _console(self) -> Console:
         from rich.console import Console
 
         return Console(file=self.stream or sys.stdout, highlight=False)
+
+
+def _runs_row(name: str, found: dict[str, Any]) -> tuple[str, ...]:
+    """Return one metric's line of the table of several runs."""
+    interval = found["interval"]
+    said = str(found["note"])
+    if interval is not None:
+        percent = f"{100 * interval['confidence']:.6g} %"
+        said = f"[{interval['low']:.6g}, {interval['high']:.6g}] ({percent} interval of the median)"
+    return (name, *(f"{value:.6g}" for value in found["values"]), f"{found['median']:.6g}", said)
 
 
 def _timings(result: RecipeResult) -> str:

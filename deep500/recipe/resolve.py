@@ -27,6 +27,7 @@ from deep500.networks.network import Network
 from deep500.recipe.keys import KEYS
 from deep500.training import catalogue
 from deep500.training.optimizer import Optimizer
+from deep500.training.optimizer_options import OptimizerOptions
 from deep500.training.sampler import Sampler
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "find_sampler",
     "framework_of",
     "load_framework",
+    "name_and_arguments",
 ]
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -136,17 +138,40 @@ def find_metric(name: str) -> TestMetric:
 
 
 def find_event(value: Any) -> Event:
-    """Return an event: a new one for a name or a class, else the given one.
+    """Return an event: a new one for a name, a class, or either with its arguments, else the given one.
 
     Raises:
-        RecipeError: It is no event, or its class needs arguments.
+        RecipeError: It is no event, or its class needs other arguments.
     """
-    found = catalogue.EVENTS.get(value) if isinstance(value, str) else value
+    name, arguments = name_and_arguments("events", value)
+    found = catalogue.EVENTS.get(name) if isinstance(name, str) else name
     if isinstance(found, type) and issubclass(found, Event):
-        found = call_with_arguments(found, "events", (), ((), {}))
+        found = call_with_arguments(found, "events", (), ((), arguments))
+    elif arguments and isinstance(found, Event):
+        raise RecipeError(f"'events' has the object {_name(found)} with arguments; they go with a name or a class.")
     if not isinstance(found, Event):
         raise RecipeError(f"'events' has {_name(found)}, which is not an event (see: deep500 list events).")
     return found
+
+
+def name_and_arguments(key: str, value: Any) -> tuple[Any, dict[str, Any]]:
+    """Return what a name, a class, an object, a pair or a dict ``dict(name=..., **arguments)`` stands for.
+
+    Args:
+        key: The recipe's key, for messages.
+        value: What it holds.
+
+    Raises:
+        RecipeError: It is a dict without a name.
+    """
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], Mapping):
+        value = {"name": value[0], **value[1]}
+    if not isinstance(value, Mapping):
+        return value, {}
+    arguments = dict(value)
+    if not all(isinstance(name, str) for name in arguments) or "name" not in arguments:
+        raise RecipeError(f"{key!r} has {shown(value)}; accepted is a dict with a name, such as dict(name=...).")
+    return arguments.pop("name"), arguments
 
 
 def find_dataset(value: Any, arguments: Arguments) -> Callable[[], tuple[Dataset, Dataset]]:
@@ -248,11 +273,15 @@ def call_with_arguments(function: Callable[..., Any], key: str, leading: Sequenc
     args, kwargs = arguments
     accepted = named_parameters(function)
     if accepted is not None:
-        own = list(accepted)[len(leading) :]
+        own = [name for name, p in accepted.items() if p.kind is not p.VAR_KEYWORD][len(leading) :]
+        takes_options = len(own) + len(leading) < len(accepted) and _is_optimizer(function)
+        own += [name for name in OptimizerOptions.__annotations__ if takes_options and name not in own]
+        unknown = next((name for name in kwargs if name not in own), "")
         try:
             inspect.signature(function).bind(*leading, *args, **kwargs)
+            if takes_options and unknown:
+                raise TypeError(f"got an unexpected keyword argument {unknown!r}")
         except TypeError as error:
-            unknown = next((name for name in kwargs if name not in accepted), "")
             hint = near_miss(unknown, own) if unknown else ""
             raise RecipeError(
                 f"The arguments for {key!r}, {_name(function)}, do not fit: {error}.{hint} "
@@ -266,6 +295,11 @@ def call_with_arguments(function: Callable[..., Any], key: str, leading: Sequenc
         raise RecipeError(
             f"The arguments for {key!r} are not accepted by {_name(function)}: {message_of(error)}"
         ) from error
+
+
+def _is_optimizer(function: Any) -> bool:
+    """Whether further arguments by name are the options that every optimizer takes."""
+    return isinstance(function, type) and issubclass(function, Optimizer)
 
 
 def named_parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:

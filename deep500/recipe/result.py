@@ -14,7 +14,7 @@ from deep500.core.files import write_atomically
 __all__ = ["SCHEMA_FILE", "SCHEMA_VERSION", "MetricResult", "RecipeResult", "write_result"]
 
 #: Version of the result file's form; it grows with every change that a reader could notice.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 #: JSON Schema of the result file.
 SCHEMA_FILE = Path(__file__).with_name("result.schema.json")
@@ -69,6 +69,12 @@ class RecipeResult:
         noise: What disturbed the training (:meth:`deep500.measure.environment.NoiseInterval.to_dict`).
         failure: Why the run fails whatever its metrics are, such as a loss that is not a number; else ``None``.
         complete: Whether the training and all metrics ran to their end.
+        resumed: From which checkpoints the training went on, in order: folder, step and time. ``started``, the
+            statistics, the metrics and the hash of the first epoch cover the whole training then; ``regions`` and
+            ``noise`` are those of the last process.
+        numerics: What it was computed in: ``precision``, ``determinism`` (the switches of the deterministic mode, or
+            ``None``) and ``loss_scaling`` (factor and skipped steps at the end, or ``None``).
+        runs: Of several trainings: their seeds and verdicts, the values of each metric and statistics of them.
     """
 
     recipe: dict[str, str | None]
@@ -91,11 +97,15 @@ class RecipeResult:
     noise: dict[str, Any] = dataclasses.field(default_factory=dict)
     failure: str | None = None
     complete: bool = False
+    resumed: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    numerics: dict[str, Any] = dataclasses.field(default_factory=dict)
+    runs: dict[str, Any] | None = None
 
     @property
     def passed(self) -> bool:
         """Whether the run is complete, did not fail, and no metric is worse than acceptable."""
-        return self.complete and self.failure is None and all(metric.passed is not False for metric in self.metrics)
+        is_one_passed = self.failure is None and all(metric.passed is not False for metric in self.metrics)
+        return self.complete and is_one_passed and (self.runs is None or all(self.runs["passed"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the result file.

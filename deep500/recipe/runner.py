@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import logging
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from deep500.core.errors import RecipeError
+from deep500.core.errors import Deep500Error, RecipeError
 from deep500.core.event import Event
 from deep500.core.files import check_writable
 from deep500.core.requirement import Requirement
@@ -21,16 +20,22 @@ from deep500.frameworks import FRAMEWORKS
 from deep500.measure.environment.noise import take_witness
 from deep500.measure.environment.record import record_environment
 from deep500.measure.metric import TestMetric
+from deep500.measure.metrics._timing import TimedMetric
 from deep500.measure.region_breakdown import RegionBreakdown
 from deep500.measure.regions import collect_regions, region
+from deep500.recipe._training_parts import determinism, loss_scaling
 from deep500.recipe.build import Build, build_recipe
+from deep500.recipe.checkpoints import CheckpointPlan, RunRecord, plan_checkpoints
 from deep500.recipe.experiment import experiment_hash
+from deep500.recipe.keys import BUDGETS
 from deep500.recipe.loading import is_loading
 from deep500.recipe.overrides import override_recipe
 from deep500.recipe.recipe import Recipe
 from deep500.recipe.reporter import ConsoleReporter, Reporter, SilentReporter
 from deep500.recipe.result import MetricResult, RecipeResult, write_result
 from deep500.recipe.versions import versions_of_run
+from deep500.training.budget import Budget
+from deep500.training.divergence import explain_divergence
 from deep500.training.events.batch_hash import BatchHashEvent
 from deep500.training.statistics import TrainingStatistics
 from deep500.training.trainer import Trainer
@@ -88,7 +93,13 @@ def run_recipe(
 
 
 def execute_recipe(
-    recipe: Recipe, *, output: str | PathLike[str] | None = None, reporter: Reporter | None = None
+    recipe: Recipe,
+    *,
+    output: str | PathLike[str] | None = None,
+    reporter: Reporter | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_every: str | int | None = None,
+    resume: str | PathLike[str] | None = None,
 ) -> RecipeResult:
     """Run a recipe and return all that was found.
 
@@ -96,49 +107,93 @@ def execute_recipe(
     before the exception goes on.
 
     Args:
-        recipe: The recipe.
+        recipe: The recipe. With the key ``runs`` it is trained several times
+            (:func:`deep500.recipe.several_runs.execute_runs`).
         output: Path of a result file. That it can be written is checked before anything runs.
         reporter: Who is told; by default nobody.
+        checkpoint: Folder to write checkpoints to; by default ``resume``.
+        checkpoint_every: How often: a number of steps, or a text such as ``"100steps"`` or ``"1epochs"``; by default
+            every epoch.
+        resume: Folder of checkpoints of this very configuration to go on from. The result covers the whole training
+            then and says that it was resumed. A training that has ended is not trained again; its verdict is given.
 
     Raises:
         Deep500Error: What the recipe describes cannot be built or trained, or the result cannot be written.
+        CheckpointError: There is no checkpoint to go on from, or it is of another configuration.
     """
+    if recipe.get("runs", 1) > 1:
+        from deep500.recipe.several_runs import execute_runs
+
+        return execute_runs(recipe, output, reporter, checkpoint, checkpoint_every, resume)
     reporter = reporter or SilentReporter()
     if output is not None:
         check_writable(output, "result")
         if recipe.path is not None and Path(output).resolve() == Path(recipe.path).resolve():
             raise RecipeError(f"The result cannot be written to {shown_path(output)}: that is the recipe itself.")
     with collect_regions() as breakdown:
-        return _execute(recipe, output, reporter, breakdown)
+        plan = plan_checkpoints(recipe, checkpoint, checkpoint_every, resume)
+        return _execute(recipe, output, reporter, breakdown, plan)
 
 
 def _execute(
-    recipe: Recipe, output: str | PathLike[str] | None, reporter: Reporter, breakdown: RegionBreakdown
+    recipe: Recipe,
+    output: str | PathLike[str] | None,
+    reporter: Reporter,
+    breakdown: RegionBreakdown,
+    plan: CheckpointPlan,
 ) -> RecipeResult:
     build = build_recipe(recipe)
+    # Before a checkpoint is restored: it has its own place in the random streams that are seeded here.
+    with determinism(recipe, build.executor) as switches:
+        return _execute_build(recipe, build, switches, output, reporter, breakdown, plan)
+
+
+def _execute_build(
+    recipe: Recipe,
+    build: Build,
+    switches: dict[str, Any] | None,
+    output: str | PathLike[str] | None,
+    reporter: Reporter,
+    breakdown: RegionBreakdown,
+    plan: CheckpointPlan,
+) -> RecipeResult:
     metrics = [(metric.fresh(), acceptable) for metric, acceptable in recipe.metrics]
     for metric, _ in metrics:
         metric.synchronize = build.executor.synchronize
-    result = _new_result(recipe, build)
+    result = _new_result(recipe, build, switches)
     trainer = Trainer(build.train_sampler, build.validation_sampler, build.executor, build.optimizer, build.output)
-    batches = BatchHashEvent()
+    batches, record = BatchHashEvent(), RunRecord(result.started)
     own = [metric for metric, _ in metrics if isinstance(metric, Event)]
-    events = [*reporter.events(recipe["epochs"]), *build.events, batches, *own]
+    planned = Budget.of(*(recipe.get(key) for key in BUDGETS)).epochs_planned(build.train_sampler)
+    shown_events = reporter.events(-1 if planned is None else planned)
+    events = [*shown_events, *build.events, batches, record, *own]
+    if plan.event is not None:
+        events.append(plan.event)
+    if plan.latest is not None:
+        trainer.restore(plan.latest.state)
+        record.go_on_from(plan.latest)
+        result.started, result.resumed = record.started, record.resumed
+        result.statistics = trainer.statistics.to_dict() if trainer.statistics else {}
     witness = take_witness()
     reporter.started(result)
     try:
-        statistics = _train(trainer, recipe["epochs"], events, [metric for metric, _ in metrics])
-        result.failure = _divergence(statistics)
+        statistics = _train(trainer, recipe, events, [metric for metric, _ in metrics], record.earlier_s)
+        result.failure = explain_divergence(trainer, statistics)
         with region("metrics"):
-            result.metrics = [_measure(metric, acceptable, trainer, statistics) for metric, acceptable in metrics]
+            measure = _measure if result.failure is None else _measure_if_possible  # it may have ended before a test
+            result.metrics = [measure(metric, acceptable, trainer, statistics) for metric, acceptable in metrics]
         result.complete = True
     except BaseException as error:
-        result.failure = (
-            "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {message_of(error)}"
-        )
+        result.failure = f"{type(error).__name__}: {message_of(error)}"
+        if isinstance(error, KeyboardInterrupt):
+            result.failure = "interrupted"
+            if plan.event is not None and plan.event.written is not None:
+                result.failure += f"; it goes on with --resume {shown_path(plan.event.writer.folder)}"
         raise
     finally:
+        _close_input(build)
         result.ended = _now()
+        result.numerics["loss_scaling"] = loss_scaling(build.optimizer)
         result.first_epoch_batches_hash = batches.digest if batches.complete else None
         result.statistics = trainer.statistics.to_dict() if trainer.statistics else {}
         if not result.metrics:
@@ -153,14 +208,26 @@ def _execute(
 
 
 @region("training")
-def _train(trainer: Trainer, epochs: int, events: Sequence[Event], metrics: Sequence[TestMetric]) -> TrainingStatistics:
+def _train(
+    trainer: Trainer, recipe: Recipe, events: Sequence[Event], metrics: Sequence[TestMetric], earlier_s: float
+) -> TrainingStatistics:
     """Train between the metrics' begin and end. A training is one run: metrics' own reruns do not apply to it."""
     for metric in metrics:
+        if isinstance(metric, TimedMetric):
+            metric.go_on(earlier_s)
         metric.begin(trainer if metric.requires_inputs else None)
-    statistics = trainer.run_loop(epochs, events)
+    every = recipe.get("evaluate_every_steps")
+    statistics = trainer.run_loop(events=events, evaluate_every_steps=every, **recipe.budget)
     for metric in reversed(metrics):
         metric.end(statistics if metric.requires_outputs else None)
     return statistics
+
+
+def _close_input(build: Build) -> None:
+    """Let the workers of an input pipeline end."""
+    close = getattr(build.train_sampler, "close", None)
+    if close is not None:
+        close()
 
 
 def _measure(metric: TestMetric, acceptable: float | None, trainer: Trainer, outputs: Any) -> MetricResult:
@@ -172,6 +239,15 @@ def _measure(metric: TestMetric, acceptable: float | None, trainer: Trainer, out
     passed = None if acceptable is None else metric.accepts(value, acceptable)
     margin = None if acceptable is None else metric.margin(value, acceptable)
     return MetricResult(metric.name, value, metric.unit, metric.direction.value, acceptable, margin, passed)
+
+
+def _measure_if_possible(metric: TestMetric, acceptable: float | None, trainer: Trainer, outputs: Any) -> MetricResult:
+    """Measure a training that diverged: what it did not come to is no mistake of the recipe."""
+    try:
+        return _measure(metric, acceptable, trainer, outputs)
+    except Deep500Error as error:
+        logger.debug("%s was not measured: %s", metric.name, message_of(error))
+        return _unmeasured(metric, acceptable)
 
 
 def _measure_what_there_is(metric: TestMetric, acceptable: float | None, trainer: Trainer) -> MetricResult:
@@ -189,18 +265,7 @@ def _unmeasured(metric: TestMetric, acceptable: float | None) -> MetricResult:
     return MetricResult(metric.name, None, metric.unit, metric.direction.value, acceptable, None, passed)
 
 
-def _divergence(statistics: TrainingStatistics) -> str | None:
-    """Return what to say of a training whose loss stopped being a finite number."""
-    for record in statistics.epochs:
-        for step, loss in enumerate(record.training.step_losses if record.training else ()):
-            if not math.isfinite(loss):
-                return f"The training diverged: the loss is {loss} in epoch {record.epoch + 1}, step {step + 1}."
-        if record.test is not None and record.test.loss is not None and not math.isfinite(record.test.loss):
-            return f"The training diverged: the test loss is {record.test.loss} after epoch {record.epoch + 1}."
-    return None
-
-
-def _new_result(recipe: Recipe, build: Build) -> RecipeResult:
+def _new_result(recipe: Recipe, build: Build, switches: dict[str, Any] | None) -> RecipeResult:
     framework = build.executor.framework
     requirement = getattr(FRAMEWORKS.get(framework), "REQUIREMENT", None) if framework in FRAMEWORKS else None
     version = requirement.version() if isinstance(requirement, Requirement) else "unavailable"
@@ -215,10 +280,11 @@ def _new_result(recipe: Recipe, build: Build) -> RecipeResult:
         framework={"name": framework, "version": version},
         device=str(build.executor.device),
         seeds=build.seeds,
-        initial_weights_hash=build.executor.network.weights_hash(),
+        initial_weights_hash=build.initial_weights_hash,
         versions=versions,
         environment=environment,
         started=_now(),
+        numerics={"precision": recipe.get("precision", "float32"), "determinism": switches, "loss_scaling": None},
     )
 
 

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import time
 import weakref
 from collections import deque
 from multiprocessing import resource_tracker
@@ -129,8 +130,9 @@ class BatchProcesses:
             return
         for worker in workers:
             worker.connection.close()
+        deadline = time.monotonic() + _GRACE_S
         for worker in workers:
-            worker.process.join(_GRACE_S)
+            worker.process.join(max(0.0, deadline - time.monotonic()))
             if worker.process.is_alive():
                 worker.process.kill()
                 worker.process.join()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import queue
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+import time
+from concurrent.futures import Future
 
 from deep500.core.errors import TrainingError
 from deep500.core.texts import message_of
@@ -16,9 +17,19 @@ __all__ = ["BatchThreads", "worker_copy"]
 #: What the threads' names begin with.
 _THREADS = "deep500-input"
 
+#: How long the end waits for the minibatches in hand.
+_GRACE_S = 5.0
+
+#: What a thread is asked for: where the minibatch goes, its epoch and its position; ``None`` to end.
+_Task = tuple["Future[Batch]", int, int] | None
+
 
 class BatchThreads:
-    """Builds minibatches in threads. They share the data set; each has transformations of its own."""
+    """Builds minibatches in threads. They share the data set; each has transformations of its own.
+
+    A thread cannot be ended by force. So that a data set or transformation which never returns cannot keep the process
+    from ending, they are daemon threads, and the end waits for them for a few seconds only.
+    """
 
     def __init__(self, sampler: Sampler, workers: int) -> None:
         """Copy the sampler for each thread; threads start with the first minibatches.
@@ -26,8 +37,9 @@ class BatchThreads:
         Raises:
             TrainingError: A transformation cannot be copied.
         """
-        self._samplers: queue.SimpleQueue[Sampler] = queue.SimpleQueue()
-        for _ in range(workers):
+        self._tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        for number in range(workers):
             copied = worker_copy(sampler)
             try:
                 copied.transformations = copy.deepcopy(copied.transformations)
@@ -35,13 +47,21 @@ class BatchThreads:
                 raise TrainingError(
                     f"The transformations cannot be copied for each thread ({message_of(error)}). Use workers=0."
                 ) from error
-            self._samplers.put(copied)
-        self._pool = ThreadPoolExecutor(workers, _THREADS)
+            self._threads.append(
+                threading.Thread(target=_serve, args=(copied, self._tasks), name=f"{_THREADS}_{number}", daemon=True)
+            )
         self._futures: dict[int, Future[Batch]] = {}
+        self._is_started = False
 
     def submit(self, ticket: int, epoch: int, position: int) -> None:
         """Have a minibatch built."""
-        self._futures[ticket] = self._pool.submit(_build, self._samplers, epoch, position)
+        if not self._is_started:
+            self._is_started = True
+            for thread in self._threads:
+                thread.start()
+        future: Future[Batch] = Future()
+        self._futures[ticket] = future
+        self._tasks.put((future, epoch, position))
 
     def result(self, ticket: int) -> Batch:
         """Wait for a minibatch; what building it raised is raised."""
@@ -55,19 +75,32 @@ class BatchThreads:
 
     def close(self) -> None:
         """End the threads, after the minibatches that are being built."""
+        for future in self._futures.values():
+            future.cancel()
         self._futures.clear()
+        threads, self._threads = self._threads, []
+        for _ in threads:
+            self._tasks.put(None)
         # Garbage collection may call this in one of the threads, which cannot wait for itself.
-        is_own = threading.current_thread().name.startswith(_THREADS)
-        self._pool.shutdown(wait=not is_own, cancel_futures=True)
+        if not self._is_started or threading.current_thread().name.startswith(_THREADS):
+            return
+        deadline = time.monotonic() + _GRACE_S
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
 
-def _build(samplers: queue.SimpleQueue[Sampler], epoch: int, position: int) -> Batch:
-    sampler = samplers.get()
-    try:
-        sampler.epoch = epoch
-        return sampler.batch_at(position)
-    finally:
-        samplers.put(sampler)
+def _serve(sampler: Sampler, tasks: queue.SimpleQueue[_Task]) -> None:
+    """Build minibatches until told to end."""
+    while (task := tasks.get()) is not None:
+        future, epoch, position = task
+        if not future.set_running_or_notify_cancel():
+            continue
+        try:
+            sampler.epoch = epoch
+            future.set_result(sampler.batch_at(position))
+        except BaseException as error:  # noqa: BLE001 - raised where the minibatch is awaited
+            future.set_exception(error)
+        del task, future  # the minibatch belongs to who awaits it
 
 
 def worker_copy(sampler: Sampler) -> Sampler:

@@ -8,18 +8,19 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from deep500.core.counts import check_count
 from deep500.core.errors import CheckpointError, TrainingError
-from deep500.core.stateful import State
+from deep500.core.stateful import State, checkpoint_errors
 from deep500.networks.graph_executor import GraphExecutor
 from deep500.networks.parameter_updates import ParameterUpdates, StepScalars
 from deep500.training._attribute_state import restored_value
 from deep500.training._gradient_modifier import check_like, three_arguments
-from deep500.training.hyperparameters import finite
+from deep500.training.hyperparameters import finite, positive
 from deep500.training.optimizer_options import OptimizerOptions, checked_options
 from deep500.training.parameter_groups import ParameterGroups
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
 __all__ = ["COMMON_HYPERPARAMETERS", "Optimizer"]
 
@@ -124,6 +125,12 @@ class Optimizer(abc.ABC):
         """
         if self._is_averaged:
             raise TrainingError("The average stands in the parameters' place; train after the block of averaged().")
+        for name in ("clip_value", "clip_norm"):  # they may have been changed since the last step
+            limit = getattr(self, name)
+            if limit is not None and not (type(limit) is float and 0.0 < limit < math.inf):
+                setattr(self, name, positive(name, limit))
+        if type(self.accumulation_steps) is not int or self.accumulation_steps < 1:
+            check_count("accumulation_steps", self.accumulation_steps, least=1, error=TrainingError)
         if self._updates is None:
             self._updates = self.executor.parameter_updates(self)
         return self._updates
@@ -165,6 +172,23 @@ class Optimizer(abc.ABC):
             for name, value in kept.items():
                 self.network.feed_tensor(name, value)
 
+    def __copy__(self) -> Self:
+        """Return an optimizer with the same attributes, those that are objects shared."""
+        made = object.__new__(type(self))
+        vars(made).update(vars(self))
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse to be pickled: parameters are the executor's, in the framework's memory.
+
+        Raises:
+            TrainingError: Always.
+        """
+        raise TrainingError(
+            f"A {type(self).__name__} cannot be pickled or deeply copied, since it belongs to its executor. Pickle "
+            f"optimizer.state(), and restore() it in an optimizer that was made for an executor there."
+        )
+
     # What the updates ask for.
 
     def group_of(self, name: str) -> int:
@@ -187,15 +211,31 @@ class Optimizer(abc.ABC):
         return self._step_scalars(step)
 
     def _step_scalars(self, step: int) -> StepScalars:
-        values = self.scalars(step)
+        values: Mapping[str, Any] = {}
         try:
+            values = self.scalars(step)
             values = {name: float(value) for name, value in values.items()}
             are_finite = all(map(math.isfinite, values.values()))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
+            if not values:  # it is computed from hyperparameters, of which one is no number any more
+                self._check_hyperparameters()
+                raise
             are_finite = False
         if not are_finite:  # only then, since naming them takes as long as the step of a small network
             values = {name: finite(f"{type(self).__name__}'s {name}", value) for name, value in values.items()}
         return StepScalars(values, self._kept_share())
+
+    def _check_hyperparameters(self) -> None:
+        """Check that every hyperparameter which is set is a finite number.
+
+        Raises:
+            TrainingError: One is not.
+        """
+        limits = ("clip_value", "clip_norm")
+        for name in self.hyperparameter_names:
+            value = getattr(self, name)
+            if not isinstance(value, bool) and not (value is None and name in limits):
+                finite(f"{type(self).__name__}'s {name}", value)
 
     def _kept_share(self) -> float:
         if not self.weight_decay or not self.decays_weights:
@@ -206,7 +246,8 @@ class Optimizer(abc.ABC):
                 f"weight_decay of {type(self).__name__} is multiplied by its learning rate; it has no attribute "
                 f"learning_rate."
             )
-        return finite("1 - learning_rate * weight_decay", 1.0 - float(rate) * float(self.weight_decay))
+        decay = finite("weight_decay", self.weight_decay)
+        return finite("1 - learning_rate * weight_decay", 1.0 - finite("learning_rate", rate) * decay)
 
     def update(
         self, gradient: Any, parameter: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
@@ -236,6 +277,10 @@ class Optimizer(abc.ABC):
         Raises:
             CheckpointError: It is of another optimizer or network; nothing is changed then.
         """
+        with checkpoint_errors("an optimizer"):
+            self._restore(state)
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
         received = state.get("optimizer")
         if received != type(self).__name__:
             raise CheckpointError(
@@ -246,10 +291,11 @@ class Optimizer(abc.ABC):
         if lacking:
             raise CheckpointError(f"The checkpoint's optimizer lacks the hyperparameters {', '.join(lacking)}.")
         attributes = self._checked_attributes(state["attributes"])
+        step_count = int(state["step_count"])
         self.updates.restore(state["updates"])
         for name in self.hyperparameter_names:
             setattr(self, name, state["hyperparameters"][name])
-        self.step_count = int(state["step_count"])
+        self.step_count = step_count
         self._set_attributes(attributes)
 
     def _attributes(self) -> dict[str, Any]:

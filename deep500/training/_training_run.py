@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from deep500.core.errors import CheckpointError, TrainingError
 from deep500.core.event import StopRun
-from deep500.core.stateful import State
+from deep500.core.stateful import State, checkpoint_errors
 from deep500.measure.regions import region
 from deep500.training.budget import Budget
 from deep500.training.listeners import Listeners
@@ -112,7 +112,8 @@ class TrainingRun:
             if record.training is None and self._snapshot.get("pass") is not None:
                 listeners.notify("before_training_set", trainer, stats, trainer.train_sampler)
                 self._meter = self._new_meter(trainer.train_sampler, self._counts_training())
-                self._meter.restore(self._snapshot["pass"])
+                with checkpoint_errors("a pass that was under way"):
+                    self._meter.restore(self._snapshot["pass"])
         self._restore_events(self._snapshot.get("events", {}))
         self._snapshot = None
         return record
@@ -121,7 +122,8 @@ class TrainingRun:
         remembering = self._listeners.remembering()
         for name, state in states.items():
             if name in remembering:
-                remembering[name].restore(state)
+                with checkpoint_errors(f"the event {name}"):
+                    remembering[name].restore(state)
             else:
                 _logger.warning("The checkpoint has a state of the event %s, which this training has not.", name)
 

@@ -20,11 +20,18 @@ def count_correct(scores: NDArray[Any], labels: NDArray[Any]) -> tuple[int, int]
 
     Args:
         scores: One score a class, ``[N, C]`` or ``[N, C, D1, ...]``, of any floating dtype.
-        labels: Class numbers from 0, integers ``[N]`` or ``[N, D1, ...]``.
+        labels: Class numbers from 0, integers ``[N]`` or ``[N, D1, ...]``; or probabilities of the classes, floating
+            and of the scores' shape, of which the class with the largest one counts, of equal ones the first.
 
     Raises:
-        TrainingError: The shapes do not fit, labels are no integers, or a label is not among the classes.
+        TrainingError: The shapes do not fit, labels are neither integers nor probabilities, or a label is not among the
+            classes.
     """
+    if scores.ndim >= 2 and labels.shape == scores.shape and (labels.dtype.kind == "f" or labels.dtype.kind == "V"):
+        probabilities = labels.astype(np.float64 if labels.dtype == np.float64 else np.float32, copy=False)
+        if np.isnan(probabilities).any():
+            raise TrainingError("A label is NaN; accuracy needs class numbers, or probabilities of the classes.")
+        labels = probabilities.argmax(axis=1)
     if scores.ndim < 2 or labels.shape != (scores.shape[0], *scores.shape[2:]) or labels.dtype.kind not in "iu":
         raise TrainingError(
             f"Accuracy needs scores [N, C, ...] and integer labels [N, ...]; received {scores.dtype.name} scores of "

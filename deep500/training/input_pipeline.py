@@ -143,6 +143,10 @@ class InputPipeline(Sampler):
         """Return a minibatch of this epoch, built here and now; see :meth:`Sampler.batch_at`."""
         return self.sampler.batch_at(position)
 
+    def samples_at(self, position: int) -> NDArray[np.int64]:
+        """Return the numbers of the samples of a minibatch of this epoch; see :meth:`Sampler.samples_at`."""
+        return self.sampler.samples_at(position)
+
     def add_transformation(self, transformation: Transformation) -> None:
         """Append a transformation, to the minibatches that were built ahead too; see :class:`Sampler`.
 

@@ -60,6 +60,11 @@ class ParameterGroups:
         Raises:
             TrainingError: A group is none, selects no parameter, or sets what is no hyperparameter.
         """
+        if groups is not None and (isinstance(groups, (str, Mapping)) or not isinstance(groups, Iterable)):
+            raise TrainingError(
+                f"parameter_groups was given as {shown(groups)}; accepted is a list of pairs of a pattern of names, "
+                f"such as '*.bias', or a function of (name, descriptor), and a dictionary of hyperparameters."
+            )
         self.values: list[dict[str, float | Multiplier]] = [{}]
         self._group: dict[str, int] = dict.fromkeys(parameters, 0)
         for group in groups or ():
@@ -114,7 +119,14 @@ def _taken(group: Any) -> tuple[Selection, Mapping[str, Any]]:
 def _selects(selection: Selection, name: str, descriptor: TensorDescriptor) -> bool:
     if isinstance(selection, str):
         return fnmatch.fnmatchcase(name, selection)
-    return bool(selection(name, descriptor))
+    try:
+        return bool(selection(name, descriptor))
+    except Exception as error:  # whatever the user's function raises
+        raise TrainingError(
+            f"The function {getattr(selection, '__name__', type(selection).__name__)} of parameter_groups failed on "
+            f"the parameter {name!r}: {type(error).__name__}: {error}. It is called with (name, descriptor) and "
+            f"returns True or False."
+        ) from error
 
 
 def _value(name: Any, value: Any, names: Sequence[str]) -> float | Multiplier:

@@ -109,7 +109,7 @@ class Sampler(Iterator[Batch], abc.ABC):
                 f"batch_size is {batch_size} and {which} has {count} samples, so that no minibatch is left when the "
                 f"last one is dropped. Use a batch_size up to {count}, or drop_last_batch=False."
             )
-        for transformation in transformations if transformations is not None else ():
+        for transformation in _several("transformations", transformations):
             self.add_transformation(transformation)
 
     @abc.abstractmethod
@@ -144,6 +144,11 @@ class Sampler(Iterator[Batch], abc.ABC):
         Raises:
             TrainingError: It cannot be called.
         """
+        if isinstance(transformation, type):
+            raise TrainingError(
+                f"A transformation was given as the class {transformation.__name__}; accepted is an object of it, "
+                f"{transformation.__name__}(...)."
+            )
         if not callable(transformation):
             raise TrainingError(
                 f"A transformation was given as {transformation!r}; accepted is a function of a minibatch that "
@@ -201,8 +206,9 @@ class Sampler(Iterator[Batch], abc.ABC):
         Raises:
             TrainingError: There is no such minibatch.
         """
-        if not 0 <= position < len(self):
-            raise TrainingError(f"There is no minibatch {position}; an epoch has {len(self)}, numbered from 0.")
+        is_number = isinstance(position, (int, np.integer)) and not isinstance(position, bool)
+        if not is_number or not 0 <= position < len(self):
+            raise TrainingError(f"There is no minibatch {shown(position)}; an epoch has {len(self)}, numbered from 0.")
         if self._order is None or self._order[0] != self.epoch:
             self._order = (self.epoch, self.order(self.epoch))
         start = position * self.batch_size
@@ -242,6 +248,8 @@ class Sampler(Iterator[Batch], abc.ABC):
         Raises:
             CheckpointError: It was another sampler, or no sampler; nothing is changed then.
         """
+        if not isinstance(state, Mapping):
+            raise CheckpointError(f"What was saved is not the state of a sampler: it is {shown(state)}.")
         _check_identity(state.get("identity"), self.identity())
         epoch, position, remembered = (state.get(name) for name in ("epoch", "position", "transformations"))
         places = self._remembering()
@@ -305,8 +313,14 @@ def _check_identity(saved: Any, here: State) -> None:
         )
 
 
+def _several(argument: str, given: Any) -> list[Any]:
+    if given is not None and (isinstance(given, (str, Mapping)) or not isinstance(given, Iterable)):
+        raise TrainingError(f"{argument} was given as {shown(given)}; accepted is a list of them.")
+    return [] if given is None else list(given)
+
+
 def _checked_events(events: Iterable[SamplerEvent] | None) -> list[SamplerEvent]:
-    checked = list(events) if events is not None else []
+    checked = _several("events", events)
     for event in checked:
         if not isinstance(event, SamplerEvent):
             raise TrainingError(f"A sampler listens to SamplerEvents only; received {type(event).__name__}.")

@@ -9,7 +9,7 @@ from typing import Any
 from deep500.core.counts import check_count
 from deep500.core.errors import CheckpointError, TrainingError, near_miss
 from deep500.core.event import Event
-from deep500.core.stateful import State, Stateful
+from deep500.core.stateful import State, Stateful, checkpoint_errors
 from deep500.networks.graph_executor import GraphExecutor
 from deep500.training._training_run import TrainingRun
 from deep500.training.budget import Budget
@@ -65,7 +65,7 @@ class Trainer:
 
         Raises:
             TrainingError: An argument is not what it should be, the optimizer was made for another executor, a sampler
-                to test on leaves samples out, or the network has no such output.
+                to test on does not serve each sample exactly once, or the network has no such output.
         """
         _check_kind("train_sampler", train_sampler, Sampler, "ShuffleSampler(dataset, batch_size)")
         tests = {"validation_sampler": validation_sampler, "test_sampler": test_sampler}
@@ -186,13 +186,15 @@ class Trainer:
         lacking = [name for name in ("statistics", *parts) if name not in state]
         if lacking:
             raise CheckpointError(f"The checkpoint holds no {', '.join(lacking)}, so that this training cannot go on.")
-        stats = TrainingStatistics.from_state(state["statistics"])
+        with checkpoint_errors("the statistics of a training"):
+            stats = TrainingStatistics.from_state(state["statistics"])
         before: list[tuple[Stateful, State]] = []
         try:
             for name, part in parts.items():
                 stateful = _stateful(name, part)
                 before.append((stateful, stateful.state()))
-                stateful.restore(state[name])
+                with checkpoint_errors(f"the {name.replace('_', ' ')}"):
+                    stateful.restore(state[name])
         except BaseException:
             for stateful, old in before:
                 stateful.restore(old)
@@ -249,6 +251,11 @@ def _check_kind(argument: str, value: Any, kind: type, example: str) -> None:
 
 
 def _check_covers(argument: str, sampler: Sampler) -> None:
+    if not sampler.each_sample_once:
+        raise TrainingError(
+            f"The {argument.replace('_', ' ')} {type(sampler).__name__} does not serve each sample exactly once an "
+            f"epoch, so the accuracy would not be that of the test set. Use OrderedSampler."
+        )
     left_out = len(sampler.dataset) - sampler.sample_count
     if left_out:
         raise TrainingError(

@@ -74,3 +74,14 @@ def test_tensors_of_pytorch_are_fed_to_all(executor: Any) -> None:
     x = torch.arange(6, dtype=torch.float32).reshape(2, 3)
 
     np.testing.assert_array_equal(executor.to_numpy(executor.inference({"x": x})["y"]), -x.numpy())
+
+
+def test_a_tensor_that_requires_a_gradient_is_told_by_its_input(executor: Any) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.ones(2, 3, requires_grad=True)
+
+    if executor.framework == "pytorch":
+        assert executor.inference({"x": x})["y"].shape == (2, 3)
+        return
+    with pytest.raises(InvalidInputError, match=r"given for 'x' is no tensor.*requires grad"):
+        executor.inference({"x": x})

@@ -328,6 +328,26 @@ def test_the_loss_may_be_the_mean_squared_error(adapter):
     assert losses[-1] < 0.8 * losses[0]
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_the_loss_may_be_of_probabilities(adapter, scale):
+    network = create_model("mlp", classes=4, shape=(3,), hidden=(), dtype=DTYPE, seed=2)
+    network.append_loss("SoftLabelCrossEntropyLoss")
+    stream = np.random.default_rng(0)
+    label = stream.random((7, 4))
+    label = (label / label.sum(axis=1, keepdims=True)).astype(DTYPE)
+    inputs = {"input": (scale * stream.standard_normal((7, 3))).astype(DTYPE), "label": label}
+    executor = adapter.from_model(network)
+    outputs = executor.inference_and_backprop(inputs)
+    scores = np.asarray(outputs["output"], np.float64)
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    logarithms = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    slope = (np.exp(logarithms) * label.sum(axis=1, keepdims=True) - label) / len(label)
+    assert float(outputs["loss"]) == pytest.approx(-(label * logarithms).sum(axis=1).mean(), rel=limit(1e-12))
+    (bias,) = (name for name in network.get_params() if len(network.parameters[name].shape) == 1)
+    (gradient,) = executor.network.fetch_tensors([dict(executor.network.gradient())[bias]])
+    np.testing.assert_allclose(gradient, slope.sum(axis=0), rtol=limit(1e-9), atol=limit(1e-13))
+
+
 def test_operators_without_a_lowering_are_named(adapter):
     executor = adapter.from_model(single_node("Unknown", domain="elsewhere"))
     with pytest.raises(UnsupportedOperatorError, match=r"node 'the_node' \(elsewhere::Unknown, version 1\)"):

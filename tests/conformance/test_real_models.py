@@ -102,7 +102,10 @@ def expected_gradients(model):
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(r, id=r.name, marks=[pytest.mark.slow] if r.slow else []) for r in MODELS],
+    params=[
+        pytest.param(r, id=r.name, marks=[pytest.mark.slow, pytest.mark.timeout(1800)] if r.slow else [])
+        for r in MODELS
+    ],
 )
 def case(request):
     recipe = request.param

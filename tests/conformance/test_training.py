@@ -19,7 +19,22 @@ from deep500.training.samplers.ordered import OrderedSampler
 from deep500.training.samplers.shuffle import ShuffleSampler
 from deep500.training.trainer import Trainer
 
-LEARNING_RATES = {"gradient_descent": 0.3, "momentum": 0.05, "adam": 0.003}
+LEARNING_RATES = {
+    "accelegrad": 1.0,
+    "adagrad": 0.03,
+    "adam": 0.003,
+    "adamw": 0.003,
+    "amsgrad": 0.003,
+    "gradient_descent": 0.3,
+    "lamb": 0.02,
+    "lars": 20.0,
+    "lbfgs": 1.0,
+    "lion": 0.003,
+    "momentum": 0.05,
+    "muon": 0.02,
+    "rmsprop": 0.003,
+    "sam": 0.05,
+}
 
 
 def make_executor(framework: str) -> Any:

@@ -229,6 +229,10 @@ def test_random_nodes_are_not_compared() -> None:
         ({"inputs": {"x": np.zeros((2, 4, 6, 6))}}, "float64"),
         ({"sizes": {"batches": 3}}, "Did you mean 'batch'"),
         ({"loss": "y"}, "Only a scalar"),
+        ({"tolerance": -1}, "tolerance was given as -1; accepted are numbers from 0"),
+        ({"tolerance": float("nan")}, "tolerance was given as nan"),
+        ({"tolerance": float("inf")}, "tolerance was given as inf"),
+        ({"tolerance": "1"}, "tolerance was given as '1'"),
     ],
 )
 def test_bad_arguments_are_told(arguments: dict[str, Any], message: str) -> None:

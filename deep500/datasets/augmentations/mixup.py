@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep500.core.counts import check_count
 from deep500.core.errors import DatasetError
 from deep500.datasets.augmentation import (
     RandomAugmentation,
@@ -17,6 +16,7 @@ from deep500.datasets.augmentation import (
     is_floating,
     rounded_to,
 )
+from deep500.datasets.augmentations._probabilities import checked_classes, class_probabilities
 from deep500.datasets.draws import uniform
 from deep500.datasets.shuffling import shuffled_order
 
@@ -31,8 +31,9 @@ class Mixup(RandomAugmentation):
 
     Labels must be numbers that can be mixed: regression targets, or probabilities. Class numbers cannot, and
     ``SoftmaxCrossEntropyLoss`` takes nothing else; so they are refused, unless ``classes`` says that they are to become
-    probabilities, float32 ``[N, classes]``, for a network whose loss takes such (``MeanSquaredError`` on probabilities,
-    or a loss of your own).
+    probabilities, float32 ``[N, classes]``, for a network whose loss takes such: ``SoftLabelCrossEntropyLoss``. What is
+    tested on is given the same form, unmixed, by ``OneHot(classes)``. Accuracy counts a mixed sample as right when the
+    class with the largest share has the largest score.
 
     Source: H. Zhang et al., "mixup: beyond empirical risk minimization", ICLR 2018.
     """
@@ -50,7 +51,7 @@ class Mixup(RandomAugmentation):
         self.alpha = checked_number("alpha", alpha, 0.0)
         if self.alpha == 0:
             raise DatasetError("alpha was given as 0; accepted are numbers above 0. Leave Mixup out to mix nothing.")
-        self.classes = None if classes is None else check_count("classes", classes, least=1, error=DatasetError)
+        self.classes = None if classes is None else checked_classes(classes)
         self._share = 1.0
         self._other: NDArray[np.int64] = np.zeros(0, np.int64)
 
@@ -90,13 +91,6 @@ class Mixup(RandomAugmentation):
             raise DatasetError(
                 f"Mixup mixes labels, and {self.label_node!r} holds class numbers ({labels.dtype}), as "
                 f"SoftmaxCrossEntropyLoss needs them; between two classes there is no class. Leave Mixup out, or use "
-                f"Mixup(classes=...), which makes probabilities, with a network whose loss takes them."
+                f"Mixup(classes=...), which makes probabilities, with SoftLabelCrossEntropyLoss, which takes them."
             )
-        if labels.ndim != 1 or labels.dtype.kind not in "iu" or ((labels < 0) | (labels >= self.classes)).any():
-            raise DatasetError(
-                f"Mixup with {self.classes} classes needs labels [N] from 0 to {self.classes - 1}; received "
-                f"{labels.dtype} of the shape {list(labels.shape)}"
-                + (f" from {labels.min()} to {labels.max()}." if labels.size else ".")
-            )
-        probabilities: NDArray[Any] = (labels[:, None] == np.arange(self.classes)).astype(np.float32)
-        return probabilities
+        return class_probabilities("Mixup", labels, self.classes)

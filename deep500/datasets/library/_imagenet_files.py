@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -82,12 +82,28 @@ def _folders(place: Path, mapping: Path | None) -> tuple[Part, Part, list[str]]:
 
 def _subfolders(place: Path) -> list[str]:
     with os.scandir(place) as entries:
-        return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+        return sorted(entry.name for entry in entries if _is_folder(entry) and not entry.name.startswith("."))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 def _images(place: Path) -> list[str]:
     with os.scandir(place) as entries:
-        return sorted(entry.name for entry in entries if entry.name.lower().endswith(_EXTENSIONS))
+        found = [entry for entry in entries if entry.name.lower().endswith(_EXTENSIONS)]
+        _check_files([Path(entry.path) for entry in found if entry.is_symlink() or not entry.is_file()])
+        return sorted(entry.name for entry in found)
+
+
+def _check_files(paths: Iterable[Path]) -> None:
+    """Check that what is named like a file is one: what is passed over would be missing from the data set."""
+    for path in paths:
+        if not os.path.isfile(path):
+            raise DatasetError(f"{shown_path(path)} is no file, or a link that leads nowhere. Remove it, or mend it.")
 
 
 def _by_class(place: Path, classes: Sequence[str], missing_allowed: bool = False) -> Part:
@@ -154,7 +170,9 @@ def _labels(mapping: Path, images: list[str], classes: list[str]) -> NDArray[np.
 
 
 def _shards(place: Path, part: str) -> list[Path]:
-    return sorted(path for path in place.glob(f"*{part}*.tar") if path.is_file())
+    found = sorted(place.glob(f"*{part}*.tar"))
+    _check_files(found)
+    return found
 
 
 def _read_shards(place: Path, part: str) -> Part:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deep500.core.errors import DatasetError
+from deep500.core.files import read_regular
 from deep500.core.texts import shown_path
 from deep500.datasets.text_dataset import TextDataset, encode_characters
 
@@ -102,7 +103,7 @@ def _topics() -> bytes:
 
 def _file(path: str | PathLike[str]) -> bytes:
     try:
-        return Path(path).expanduser().read_bytes()
+        return read_regular(Path(path).expanduser())
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         shown = shown_path(path) if isinstance(path, (str, PathLike)) else repr(path)
         raise DatasetError(f"The text {shown} cannot be read: {error}.") from error

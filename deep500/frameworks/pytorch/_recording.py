@@ -89,7 +89,8 @@ def choose(index: Any, *values: Any) -> Any:
 def recorded(function: _Function) -> _Function:
     """Make a function of tensors one that a graph calls as a whole, for what proxies cannot do: look at values.
 
-    Called with a proxy among its arguments, or in a list among them, it is recorded; else it runs.
+    Called with a proxy among its arguments, or in a list among them, it is recorded; else it runs. The graph calls the
+    function itself, which need not look for proxies.
     """
 
     @functools.wraps(function)
@@ -97,16 +98,15 @@ def recorded(function: _Function) -> _Function:
         proxy = _first_proxy((arguments, tuple(keywords.values())))
         if proxy is None:
             return function(*arguments, **keywords)
-        return proxy.tracer.create_proxy("call_function", call, arguments, keywords)
+        return proxy.tracer.create_proxy("call_function", function, arguments, keywords)
 
     return call  # type: ignore[return-value]
 
 
 def recorded_view(function: _Function) -> _Function:
     """Make a function one that a graph calls as a whole, and whose result may share memory with what it is given."""
-    call = recorded(function)
-    call.returns_view = True  # type: ignore[attr-defined]
-    return call
+    function.returns_view = True  # type: ignore[attr-defined]
+    return recorded(function)  # functools.wraps hands the attribute on
 
 
 def returns_view(target: Any) -> bool:

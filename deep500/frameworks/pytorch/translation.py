@@ -21,6 +21,7 @@ from deep500.frameworks.pytorch._fusion import fuse_linear
 from deep500.frameworks.pytorch._recording import ProgramTracer, recorded, returns_view
 from deep500.frameworks.pytorch._sizes import constant_inputs, follow, known_integers, with_constants
 from deep500.frameworks.pytorch.lowering import lowerings
+from deep500.frameworks.pytorch.lowering._statistics import drop_unused_gradients
 from deep500.networks.operator_node import OperatorNode, Subprogram
 from deep500.networks.program import Program
 
@@ -125,6 +126,7 @@ def translate(program: Program, stored: StoredTensors) -> fx.GraphModule:
     returned = [values[name] for name in (*program.outputs, *program.state_updates.values())]
     graph.output(tuple(_own(value) for value in returned))
     _drop_unused(graph)
+    drop_unused_gradients(graph, len(program.outputs))
     fuse_linear(graph, used)
     return fx.GraphModule(
         _attribute_holder({**used, **tracer.tensors}, tracer.modules), graph, class_name="Deep500Program"

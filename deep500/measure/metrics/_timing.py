@@ -43,6 +43,7 @@ class TimedMetric(RerunMetric):
         self._avg_over = check_count("avg_over", avg_over, least=1)
         self._durations_ns: list[int] = []
         self._begin_ns: int | None = None
+        self._earlier_ns = 0
 
     @property
     def durations_s(self) -> list[float]:
@@ -55,6 +56,10 @@ class TimedMetric(RerunMetric):
         size = self._avg_over
         groups = (self._durations_ns[start : start + size] for start in range(0, len(self._durations_ns), size))
         return [sum(group) / len(group) * 1e-9 for group in groups]
+
+    def go_on(self, earlier_s: float) -> None:
+        """Count seconds of an earlier process to the next duration: those of a run that goes on from a checkpoint."""
+        self._earlier_ns = round(earlier_s * 1e9)
 
     def begin(self, inputs: Any = None) -> None:
         """Wait for the device and read the clock. A begin without an end, because the run failed, is forgotten."""
@@ -73,8 +78,8 @@ class TimedMetric(RerunMetric):
         end_ns = now_ns()
         if self._begin_ns is None:
             raise InvalidInputError(f"{self.name} was told the end of a run that it was not told the begin of.")
-        self._durations_ns.append(end_ns - self._begin_ns)
-        self._begin_ns = None
+        self._durations_ns.append(end_ns - self._begin_ns + self._earlier_ns)
+        self._begin_ns, self._earlier_ns = None, 0
 
     def median_s(self) -> float:
         """Return the median of the samples in seconds.

@@ -37,6 +37,8 @@ class JustifiedSubset(Rule):
         if flag_of(document.content.get("complete")) is not True:
             why = text_of(document.content.get("failure")) or "no reason is given"
             return self.broken(f"the run is not complete: {short(why)}; run the recipe to its end")
+        if planned is None and number_of(document.part("statistics.budget.time_limit_s")) is not None:
+            return self.obeyed(f"the run is complete: {run} epochs were begun within its budget of seconds")
         if planned is None:
             return self.broken("the document does not tell how many epochs were planned; run the recipe again")
         if run < planned and outcome != "stopped":

@@ -24,6 +24,10 @@ _logger = logging.getLogger(__name__)
 _MOST_DIFFERENCES = 6
 
 
+class _OtherVersionError(CheckpointError):
+    """A checkpoint is whole, and of a format that this version does not read."""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """What a checkpoint holds.
@@ -68,6 +72,11 @@ def load_checkpoint(path: str | PathLike[str]) -> Checkpoint:
             f"The checkpoint {shown_path(folder)} is damaged: {error.strerror or error} "
             f"({Path(error.filename or folder).name})."
         ) from error
+    except _OtherVersionError as error:
+        raise _OtherVersionError(
+            f"The checkpoint {shown_path(folder)} is of another version of Deep500: {error}. Go on with the version "
+            f"that wrote it, or move it away to go on from the one before it."
+        ) from None
     except CheckpointError as error:
         raise CheckpointError(f"The checkpoint {shown_path(folder)} is damaged: {error}.") from error
     except (KeyError, TypeError, ValueError, RecursionError) as error:
@@ -79,7 +88,7 @@ def load_latest(folder: str | PathLike[str]) -> Checkpoint:
     """Return the newest checkpoint of a folder that is whole; each damaged one that is newer is told of by a warning.
 
     Raises:
-        CheckpointError: There is none, or none is whole.
+        CheckpointError: There is none, none is whole, or the newest one is of another version of Deep500.
     """
     place = Path(folder)
     found = checkpoint_folders(place)
@@ -90,6 +99,8 @@ def load_latest(folder: str | PathLike[str]) -> Checkpoint:
     for path in reversed(found):
         try:
             checkpoint = load_checkpoint(path)
+        except _OtherVersionError:  # it is not damaged, and what comes after it would take its place
+            raise
         except CheckpointError as error:
             _logger.warning("%s The one before it is used.", error)
             continue
@@ -150,10 +161,13 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{MANIFEST} is no JSON document") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise CheckpointError(f"{MANIFEST} is not that of a checkpoint")
-    if manifest.get("version") != VERSION:
-        raise CheckpointError(f"it has version {shown(manifest.get('version'))} of the format; accepted is {VERSION}")
     content = {key: value for key, value in manifest.items() if key != "sha256"}
-    if hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest() != manifest.get("sha256"):
+    is_whole = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest() == manifest.get("sha256")
+    version = manifest.get("version")
+    if version != VERSION:
+        kind = _OtherVersionError if is_whole else CheckpointError
+        raise kind(f"it has version {shown(version)} of the format; accepted is {VERSION}")
+    if not is_whole:
         raise CheckpointError(f"{MANIFEST} has another SHA-256 than it says")
     return manifest
 

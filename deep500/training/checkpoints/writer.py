@@ -26,6 +26,11 @@ from deep500.training.checkpoints._layout import FORMAT, MANIFEST, STATE, TENSOR
 
 __all__ = ["CheckpointWriter"]
 
+try:
+    import fcntl
+except ImportError:  # Windows has none
+    fcntl = None  # type: ignore[assignment]
+
 _logger = logging.getLogger(__name__)
 
 _LEFTOVER = re.compile(r"\.step-\d+\.(\d+)\..*")
@@ -61,23 +66,35 @@ class CheckpointWriter:
         self.folder = Path(folder)
         self.keep = check_count("keep", keep, least=1, error=CheckpointError)
         self.identity = dict(identity or {})
+        self._lock: int | None = None  # handle of the folder while it is taken
 
     def prepare(self) -> None:
         """Make the folder, check that it can be written to, and remove what a killed process left behind.
 
+        Until :meth:`release`, or the end of the process, no other writer can prepare the same folder.
+
         Raises:
-            FileWriteError: It cannot be written to.
+            FileWriteError: It cannot be written to, or another training writes to it.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.folder):
                 pass
+            self._take()
+        except FileWriteError:
+            raise
         except OSError as error:
             raise self._refused(error) from error
         for path in self.folder.iterdir():
             found = _LEFTOVER.fullmatch(path.name)
             if found and not _is_running(int(found[1])):
                 shutil.rmtree(path, ignore_errors=True)
+
+    def release(self) -> None:
+        """Let other writers have the folder."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def write(self, state: Mapping[str, Any], step: int) -> Path:
         """Write a checkpoint, in the place of one of the same step, and remove the oldest ones.
@@ -115,7 +132,7 @@ class CheckpointWriter:
                 self._write(target, contents)
         except OSError as error:
             raise self._refused(error) from error
-        self._remove_oldest()
+        self._remove_oldest(step)
         return target
 
     def _write(self, target: Path, contents: Mapping[str, bytes]) -> None:
@@ -143,17 +160,42 @@ class CheckpointWriter:
             if replaced is not None:
                 shutil.rmtree(replaced, ignore_errors=True)
 
-    def _remove_oldest(self) -> None:
-        for _, path in step_folders(self.folder)[: -self.keep]:
+    def _remove_oldest(self, written: int) -> None:
+        """Remove the oldest checkpoints up to the one that was written.
+
+        What lies there of later steps is damaged, or it would have been gone on from; it counts as nothing that is
+        kept.
+        """
+        known = [path for step, path in step_folders(self.folder) if step <= written]
+        for path in known[: -self.keep]:
             try:
                 shutil.rmtree(path)
             except OSError as error:
                 _logger.warning("The old checkpoint %s cannot be removed: %s", shown_path(path), error)
 
     def _refused(self, error: OSError) -> FileWriteError:
-        return FileWriteError(
-            f"The checkpoint cannot be written to {shown_path(self.folder)}: {error.strerror or error}"
-        )
+        reason = error.strerror or str(error)
+        if isinstance(error, (FileExistsError, NotADirectoryError)):
+            reason = "there is something on this path that is no folder. Name another folder."
+        return FileWriteError(f"The checkpoint cannot be written to {shown_path(self.folder)}: {reason}")
+
+    def _take(self) -> None:
+        """Let no other process write to the folder, for as long as this one lives or until :meth:`release`."""
+        if fcntl is None or self._lock is not None:
+            return
+        handle = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            raise FileWriteError(
+                f"Another training writes its checkpoints to {shown_path(self.folder)} at this moment. Name another "
+                f"folder, or wait for its end."
+            ) from None
+        except OSError:  # a file system without locks
+            os.close(handle)
+        else:
+            self._lock = handle
 
 
 def _write_file(path: Path, content: bytes) -> None:

@@ -176,7 +176,7 @@ def _of_input(sampler: Sampler, position: int, batch: Batch, when: str) -> Culpr
         good = finite_elements(array)
         if not good.all():
             row = int(np.flatnonzero(~good.reshape(len(array), -1).all(axis=1))[0])
-            sample = int(sampler.samples_at(position)[row])
+            sample = int(sampler.order(sampler.epoch)[position * sampler.batch_size + row])
             message = f"the input {name!r} of sample {sample} of the data set is {_word(array[row])} {when}"
             return Culprit("input", name, message)
     return None

@@ -13,6 +13,7 @@ from typing import Any
 from deep500.core.counts import check_count
 from deep500.core.errors import CheckpointError, FileWriteError
 from deep500.core.texts import shown_path
+from deep500.training.checkpoints._layout import step_folders
 from deep500.training.checkpoints.writer import CheckpointWriter
 from deep500.training.divergence import non_finite_parameter
 from deep500.training.statistics import TrainingStatistics
@@ -90,6 +91,15 @@ class CheckpointEvent(RunnerEvent):
         runner.state()
         self.writer.prepare()
         self._signal = None
+        later = [path.name for step, path in step_folders(self.writer.folder) if step > training_stats.steps]
+        if later:
+            _logger.warning(
+                "%s holds %s, which this training, at step %d, does not go on from: it is what the next one would go "
+                "on from. Move it away, or use another folder.",
+                shown_path(self.writer.folder),
+                ", ".join(later[-3:]),
+                training_stats.steps,
+            )
         if training_stats.steps:  # it goes on from a checkpoint
             self._kept = (training_stats.steps, training_stats.outcome.value)
         self._listen()
@@ -125,6 +135,7 @@ class CheckpointEvent(RunnerEvent):
                 self._write(runner, training_stats)
         finally:
             self._stop_listening()
+            self.writer.release()
         self._act_on_signal()
 
     def _write(self, runner: Trainer, stats: TrainingStatistics) -> None:

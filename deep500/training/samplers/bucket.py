@@ -89,7 +89,7 @@ class BucketSampler(Sampler):
             start = int(stream.bit_generator.random_raw()) % len(ordered[-1])
             turned = np.roll(ordered[-1], -start)
             last, ordered[-1] = turned[:rest], self._sorted(turned[rest:])
-        batches = np.concatenate(ordered).reshape(full, size)
+        batches = np.concatenate(ordered).reshape(full, min(size, count))
         return np.concatenate([batches[shuffled_order(stream, full)].reshape(-1), last])
 
     def identity(self) -> State:

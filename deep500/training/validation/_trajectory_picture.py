@@ -66,6 +66,11 @@ def _figure(report: TrajectoryReport) -> Figure:
     below.xaxis.set_major_locator(MaxNLocator(integer=True))
     for axes in (above, below):
         _tidy(axes)
+    handles, labels = below.get_legend_handles_labels()
+    first, name = above.get_legend_handles_labels()
+    figure.legend(
+        [first[0], *handles], [name[0], *labels], loc="outside lower left", ncols=5, frameon=False, fontsize=8
+    )
     title = f"{report.network}, trained by {report.optimizer}: distance from {report.reference}"
     figure.suptitle(title, x=0.01, ha="left", fontsize=10)
     return figure
@@ -81,7 +86,6 @@ def _floor(report: TrajectoryReport) -> float:
 def _tidy(axes: Axes) -> None:
     axes.grid(visible=True, color="#eeeeee", linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.legend(frameon=False, fontsize=8)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     axes.tick_params(labelsize=8, colors=_GREY)

@@ -4,11 +4,10 @@ All frameworks start from the same parameters and get the same minibatches. Afte
 parameter from the reference's is measured, :math:`\|p - p_{\mathrm{ref}}\|_2 / \|p_{\mathrm{ref}}\|_2`.
 
 **What is allowed** is what rounding may do to this very training: twins of the reference are trained beside it whose
-parameters and inputs are disturbed before each step by a few roundings, a relative :math:`4 u` with the dtype's unit
-roundoff :math:`u`. Errors grow in the twins as they do in a framework: by the network's curvature, by Adam's division
-of small gradients by their size, by ReLUs that switch. A framework that is more than :data:`SAFETY` times as far away
-as the twins have been so far has *parted*. The first step alone is held to what follows from the lengths of reductions
-by the node-by-node ladder (``deep500 validate``).
+parameters and inputs are disturbed before each step by a relative :math:`\gamma`, as large as the rounding errors of a
+step can be by the lengths of its reductions (:mod:`deep500.measure.tolerance`). Errors grow in the twins as they do in
+a framework: by the network's curvature, by Adam's division of small gradients by their size, by ReLUs that switch. A
+framework that is more than :data:`SAFETY` times as far away as the twins have been so far has *parted*.
 
 Where one parts, both make that step once more from the reference's parameters, node by node: either a node is the first
 to differ, or the gradients agree and the update differs.
@@ -26,10 +25,16 @@ from deep500.core.counts import check_count
 from deep500.core.errors import Deep500Error, InvalidInputError, TrainingError
 from deep500.core.random import random_stream
 from deep500.core.texts import message_of, shown
-from deep500.measure.tolerance import CONFIDENCE_FACTOR, unit_roundoff
+from deep500.measure.tolerance import tolerance as derived_tolerance
+from deep500.measure.tolerance import unit_roundoff
 from deep500.networks.graph_executor import GraphExecutor
 from deep500.networks.network import Network
-from deep500.networks.validation._single_node import draws_numbers, is_floating
+from deep500.networks.validation._single_node import (
+    draws_numbers,
+    is_floating,
+    reduction_length,
+    with_intermediates,
+)
 from deep500.networks.validation.ladder import ExecutorFactory, validate
 from deep500.training.catalogue import OPTIMIZERS
 from deep500.training.optimizer import Optimizer
@@ -45,10 +50,13 @@ from deep500.training.validation.trajectory_report import (
 __all__ = ["SAFETY", "compare_trajectories"]
 
 #: How many times as far away as a disturbed twin a framework may be.
-SAFETY = 16.0
+SAFETY = 4.0
 
 #: Losses below this are compared by their difference.
 _SMALL_LOSS = 1e-3
+
+#: Longest sum of reductions that is reckoned with.
+_LONGEST = 10**6
 
 Values = dict[str, NDArray[Any]]
 
@@ -122,11 +130,13 @@ class _Comparison:
         self.network, self.factories, self.makers, self.loss = network, factories, makers, loss
         self.tolerance, self.tell = tolerance, tell
         self.failures: dict[str, str] = {}
+        dtypes = {descriptor.dtype for descriptor in network.parameters.values()}
+        self.dtype = max(dtypes, key=unit_roundoff, default="float32")
 
     def run(self, batches: Sequence[Mapping[str, Any]], twins: int, seed: int) -> TrajectoryReport:
         reference = _Trainee(self.network, self.factories[0], self.makers[0], self.loss)
         others = self._others(reference)
-        noise = 0.0 if self.tolerance is not None else self._noise()
+        noise = 0.0 if self.tolerance is not None else self._noise(batches[0])
         shadows = [
             _Twin(self.network, self.factories[0], self.makers[0], self.loss, noise, seed, number)
             for number in range(twins if self.tolerance is None else 0)
@@ -178,13 +188,21 @@ class _Comparison:
             others.append(other)
         return others
 
-    def _noise(self) -> float:
-        """Return the relative size of the twins' disturbances: a few roundings of the parameters' dtype."""
-        dtypes = {descriptor.dtype for descriptor in self.network.parameters.values()}
-        return CONFIDENCE_FACTOR * max(unit_roundoff(dtype) for dtype in dtypes)
+    def _noise(self, batch: Mapping[str, Any]) -> float:
+        """Return the relative size of the rounding errors of one step, by the lengths of all reductions on its way."""
+        executor = self.factories[0](with_intermediates(self.network))
+        results = executor.inference(batch)
+        values = {name: executor.value_to_numpy(value) for name, value in results.items()}
+        names = [*self.network.parameters, *self.network.states, *self.network.constants]
+        values |= dict(zip(names, self.network.fetch_tensors(names), strict=True))
+        values |= {name: np.asarray(value) for name, value in batch.items()}
+        nodes = self.network.program(frozenset(batch)).nodes
+        length = min(sum(reduction_length(node, values) for node in nodes), _LONGEST)
+        return derived_tolerance(self.dtype, max(length, 1)).relative
 
     def _limit(self, limits: dict[str, list[float]], reference: _Trainee, shadows: Sequence[_Twin]) -> None:
-        """Append what is allowed after this step: SAFETY times the largest distance of a twin so far."""
+        """Append what is allowed after this step: SAFETY times the largest distance of a twin so far, or roundings."""
+        least = SAFETY * unit_roundoff(self.dtype)
         for shadow in shadows:
             shadow.compare(reference, {})
         for name in (*reference.parameters, "all parameters", "loss"):
@@ -193,7 +211,7 @@ class _Comparison:
                 row.append(self.tolerance)
                 continue
             farthest = max(shadow.distances[name][-1] for shadow in shadows)
-            row.append(max(SAFETY * farthest, row[-1] if row else 0.0))
+            row.append(max(SAFETY * farthest, row[-1] if row else least))
 
     def _parting(self, step: int, other: _Trainee, index: int, before: Values, batch: Mapping[str, Any]) -> Parting:
         """Find out why a framework parts: run both from the reference's parameters, node by node."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from deep500.core.errors import TrainingError
+from deep500.networks.plain_table import plain_table
 
 __all__ = ["Growth", "Parting", "TensorParting", "Trajectory", "TrajectoryReport"]
 
@@ -206,19 +207,14 @@ class TrajectoryReport:
         return "\n".join([*lines, *(f"  note: {text}" for text in self.notes)])
 
     def _table(self) -> list[str]:
-        shown = sorted({*np.linspace(1, self.steps, min(_MOST_ROWS, self.steps)).astype(int).tolist()})
-        header = ["step", "loss", "allowed", *(t.framework for t in self.trajectories)]
-        rows = [header] + [
-            [
-                f"{step}",
-                f"{self.losses[step - 1]:.6g}",
-                f"{self.allowed[step - 1]:.2g}",
-                *(f"{t.distances[step - 1]:.2g}" if step <= len(t.distances) else "-" for t in self.trajectories),
-            ]
-            for step in shown
+        steps = np.linspace(1, self.steps, min(_MOST_ROWS, self.steps)).astype(int).tolist()
+        titles = ["step", "loss", "allowed", *(t.framework for t in self.trajectories)]
+        rows = [
+            [f"{step}", f"{self.losses[step - 1]:.6g}", f"{self.allowed[step - 1]:.2g}"]
+            + [f"{t.distances[step - 1]:.2g}" for t in self.trajectories]
+            for step in steps
         ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return ["  " + "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
+        return [f"  {line}" for line in plain_table(titles, rows, titles)]
 
 
 def _verdict(trajectory: Trajectory) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deep500.core.errors import FileWriteError
-from deep500.core.files import check_separate, check_writable, write_atomically
+from deep500.core.files import check_separate, check_writable, read_regular, write_atomically
 
 
 def test_file_replaces_an_older_one_and_leaves_nothing_else(tmp_path: Path) -> None:
@@ -93,3 +93,16 @@ def test_output_that_replaces_an_input_or_another_output_is_refused(
         check_separate({"result": name}, ["a.json"])
     with pytest.raises(FileWriteError, match=r"The picture cannot be written to .*, where the result goes"):
         check_separate({"result": name, "picture": "a.json"})
+
+
+def test_regular_files_are_read_and_nothing_else_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"abc")
+    (tmp_path / "link").symlink_to("file")
+    os.mkfifo(tmp_path / "pipe")
+
+    assert read_regular(tmp_path / "file") == read_regular(str(tmp_path / "link")) == b"abc"
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(OSError, match="no regular file"):
+            read_regular(path)
+    with pytest.raises(IsADirectoryError):
+        read_regular(tmp_path)

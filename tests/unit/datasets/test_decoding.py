@@ -188,3 +188,14 @@ def test_sizes_of_images() -> None:
 def test_arguments_that_are_not_accepted(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(DatasetError, match=message):
         ImageDecoder(**arguments)
+
+
+@pytest.mark.skipif(not decoding.FAST_JPEG.is_installed(), reason="only the fast decoder has no limit of its own")
+def test_images_that_would_use_up_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.BytesIO()
+    Image.new("L", (64, 64)).save(file, "JPEG")
+    monkeypatch.setattr(decoding, "_MOST_FAST_PIXELS", 1000)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 500)
+
+    with pytest.raises(DatasetError, match="exceeds limit"):
+        ImageDecoder(8).decode(file.getvalue())

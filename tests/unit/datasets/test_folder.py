@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,3 +43,9 @@ def test_paths_with_odd_characters_are_quoted() -> None:
     assert shown_path("a/é.py") == "a/é.py"
     assert shown_path(Path("a\nb")) == "'a\\nb'"
     assert shown_path("a\x00b\udcff") == "'a\\x00b\\udcff'"
+
+
+@pytest.mark.parametrize("folder", [3, "x/" * 5000, b"x"], ids=["number", "long", "bytes"])
+def test_what_is_no_path(folder: Any) -> None:
+    with pytest.raises(DatasetError, match="accepted is the path of a folder"):
+        data_folder(folder)

@@ -14,6 +14,7 @@ from deep500.recipe.recipe import Recipe
 from deep500.training.events.progress_bar import TerminalBarEvent
 from deep500.training.samplers.ordered import OrderedSampler
 from deep500.training.samplers.shuffle import ShuffleSampler
+from deep500.training.trainer import Trainer
 from tests.unit.recipe.support import Constant, native, small_parts
 
 
@@ -104,3 +105,23 @@ def test_each_build_has_events_of_its_own() -> None:
     recipe = Recipe(*small_parts(events=[TerminalBarEvent()]), [(Constant(1), None)])
 
     assert build_recipe(recipe).events[0] is not build_recipe(recipe).events[0]
+
+
+def test_mixed_labels_with_their_loss() -> None:
+    built = build(
+        loss="SoftLabelCrossEntropyLoss",
+        train_transformations=[{"name": "mixup", "classes": 3}],
+        test_transformations=[{"name": "one_hot", "classes": 3}],
+    )
+    stats = Trainer(built.train_sampler, built.validation_sampler, built.executor, built.optimizer).run_loop(20, [])
+
+    assert str(built.executor.network.inputs["label"]) == "float32[batch, 3]"
+    assert stats.epochs[-1].test is not None
+    assert stats.epochs[-1].test.accuracy_percent > 90
+
+
+def test_a_second_loss_is_refused() -> None:
+    network = create_model("mlp", shape=(1, 2, 2), classes=3)
+    network.append_loss("SoftmaxCrossEntropyLoss")
+    with pytest.raises(RecipeError, match="'loss' names a loss, and the network brings one"):
+        build(model=network, model_kwargs=None, loss="SoftmaxCrossEntropyLoss")

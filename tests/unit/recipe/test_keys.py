@@ -36,6 +36,17 @@ def test_base_key() -> None:
         *[("optimizer", value) for value in (None, "", 3, len)],
         ("train_sampler", len),
         *[("events", value) for value in ("progress_bar", None, {})],
+        *[
+            (key, value)
+            for key in ("steps", "samples", "evaluate_every_steps", "runs")
+            for value in (0, True, 1.5, "1")
+        ],
+        *[("time_limit_s", value) for value in (0, -1.0, True, "60", float("inf"), float("nan"))],
+        *[("precision", value) for value in ("float64", 16, None, ["float32"])],
+        *[("deterministic", value) for value in (1, "yes", None)],
+        *[("schedule", value) for value in ([], "cosine", {1: "cosine"}, None)],
+        *[("input_pipeline", value) for value in (2, ["thread"], {1: 2})],
+        *[("train_transformations", value) for value in ("flip", {"name": "flip"}, None)],
         *[("optimizer_args", value) for value in (0.1, "ab", None, {})],
         *[("optimizer_kwargs", value) for value in ((), [("a", 1)], None, {1: 2})],
     ],

@@ -232,3 +232,22 @@ def test_metric_without_direction_or_unit_is_refused(name: str, value: Any) -> N
 
     with pytest.raises(RecipeError, match=r"Odd, has direction .*accepted are Direction.HIGHER"):
         Recipe(*small_parts(), [(metric, 1.0)])
+
+
+def test_exactly_one_budget() -> None:
+    fixed, mutable = small_parts()
+    del fixed["epochs"]
+    assert Recipe(fixed, {**mutable, "steps": 7}, METRICS).budget == {"steps": 7}
+    assert Recipe(fixed, {**mutable, "time_limit_s": 2}, METRICS).budget == {"time_limit_s": 2.0}
+    with pytest.raises(RecipeError, match="has no 'epochs' in FIXED or MUTABLE, nor another budget"):
+        Recipe(fixed, mutable, METRICS)
+    with pytest.raises(RecipeError, match="the budgets 'epochs', 'samples'; accepted is exactly one"):
+        Recipe(fixed, {**mutable, "epochs": 1, "samples": 7}, METRICS)
+
+
+def test_a_budget_takes_the_place_of_another_mutable_one() -> None:
+    fixed, mutable = small_parts()
+    epochs = fixed.pop("epochs")
+    assert Recipe(fixed, {**mutable, "epochs": 3}, METRICS).replaced(steps=7).budget == {"steps": 7}
+    with pytest.raises(RecipeError, match="exactly one"):
+        Recipe({**fixed, "epochs": epochs}, mutable, METRICS).replaced(steps=7)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 import pytest
@@ -129,3 +130,23 @@ def test_what_the_stream_cannot_write_is_escaped() -> None:
     stream.flush()
 
     assert raw.getvalue().splitlines()[0] == b"Recipe \\xe9\\u2713"
+
+
+def test_several_runs_are_shown_side_by_side() -> None:
+    stream = io.StringIO()
+    found = {"values": [97.5, 96.0], "median": 96.75, "interval": None, "note": "2 runs; an interval needs 6"}
+    six = {"values": [1.0, 2.0], "median": 1.5, "interval": {"low": 1.0, "high": 2.0, "confidence": 0.95}, "note": ""}
+    runs = {
+        "seeds": [5, 6],
+        "passed": [True, False],
+        "rule": "every run passes",
+        "statistics": {"TestAccuracy": found, "Loss": six},
+    }
+    ConsoleReporter(stream=stream).finished_runs(result(runs=runs))
+
+    text = stream.getvalue()
+    assert re.search(r"metric +seed 5 +seed 6 +median", text)
+    assert re.search(r"TestAccuracy +97\.5 +96 +96\.75 +2 runs; an interval needs 6", text)
+    assert re.search(r"Loss +1 +2 +1\.5 +\[1, 2\] \(95 % interval of the median\)", text)
+    assert re.search(r"PASSED +FAILED", text)
+    assert text.splitlines()[-1] == "FAILED: 1 of 2 runs pass (accepted: every run passes)"

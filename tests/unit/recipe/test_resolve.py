@@ -36,6 +36,8 @@ def test_names_become_plugins() -> None:
     assert resolve.find_optimizer("momentum") is MomentumOptimizer
     assert resolve.find_sampler("train_sampler", "ordered") is OrderedSampler
     assert isinstance(resolve.find_event("batch_hash"), BatchHashEvent)
+    assert resolve.find_event(("early_stopping", {"patience": 7})).patience == 7
+    assert resolve.find_event({"name": "early_stopping", "patience": 7}).patience == 7
     assert resolve.find_metric("test_accuracy").unit == "%"
     assert [len(p) for p in resolve.find_dataset("digits", ((), {"test_samples": 7}))()] == [1790, 7]
 
@@ -76,6 +78,9 @@ def test_unknown_name_is_refused_with_a_near_miss(find: Any, name: str, hint: st
             "'train_sampler'.*not a Sampler",
         ),
         (resolve.find_event, 3, "which is not an event"),
+        (resolve.find_event, {"patience": 3}, "a dict with a name"),
+        (resolve.find_event, ("early_stopping", {"patients": 3}), "'events'.*patients"),
+        (resolve.find_event, (BatchHashEvent(), {"a": 3}), "go with a name or a class"),
         (resolve.find_event, Demanding, "arguments for 'events'.*'value'"),
         (lambda value: resolve.find_dataset(value, NOTHING), {"a": 1}, "must give a pair"),
         (lambda value: resolve.find_dataset(value, NOTHING), (1, 2), "must give a pair"),

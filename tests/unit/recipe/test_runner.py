@@ -427,3 +427,16 @@ def test_the_same_recipe_twice_gives_the_same(tmp_path: Path) -> None:
     assert first == second
     assert results[0].metrics == results[1].metrics
     assert results[0].first_epoch_batches_hash == results[1].first_epoch_batches_hash
+
+
+def test_result_says_what_was_computed_in(tmp_path: Path) -> None:
+    plain = execute_recipe(Recipe(*small_parts(epochs=1), [(TestAccuracy(), None)])).numerics
+    mixed = execute_recipe(
+        Recipe(*small_parts(epochs=1, precision="float16", deterministic=True), [(TestAccuracy(), None)]),
+        output=tmp_path / "r.json",
+    ).numerics
+
+    assert plain == {"precision": "float32", "determinism": None, "loss_scaling": None}
+    assert (mixed["precision"], mixed["loss_scaling"]["skipped"]) == ("float16", 0)
+    assert mixed["determinism"]["framework"] == "reference"
+    check_schema(json.loads((tmp_path / "r.json").read_text()))

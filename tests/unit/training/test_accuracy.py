@@ -79,3 +79,16 @@ def test_float64_is_not_rounded() -> None:
 def test_what_does_not_fit(scores: Any, labels: Any, message: str) -> None:
     with pytest.raises(TrainingError, match=message):
         count_correct(scores, labels)
+
+
+def test_largest_probability_is_the_class() -> None:
+    scores = np.array([[0.1, 0.9, 0.0], [0.5, 0.2, 0.1], [0.0, 0.0, 1.0]], np.float32)
+    labels = np.array([[0.3, 0.7, 0.0], [0.4, 0.0, 0.6], [0.0, 0.0, 1.0]], np.float32)
+
+    assert count_correct(scores, labels) == (2, 3)
+    assert count_correct(scores, labels.astype(ml_dtypes.bfloat16)) == (2, 3)
+
+
+def test_probabilities_that_are_nan() -> None:
+    with pytest.raises(TrainingError, match="A label is NaN"):
+        count_correct(np.zeros((1, 2)), np.array([[np.nan, 1.0]]))

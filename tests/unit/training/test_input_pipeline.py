@@ -18,7 +18,9 @@ import psutil
 import pytest
 
 from deep500.core.errors import CheckpointError, DatasetError, TrainingError
+from deep500.datasets.numpy_dataset import NumpyDataset
 from deep500.training._batch_processes import _packed
+from deep500.training._batch_threads import BatchThreads
 from deep500.training.input_pipeline import InputPipeline
 from deep500.training.sampler import Sampler
 from deep500.training.samplers.ordered import OrderedSampler
@@ -95,6 +97,7 @@ def test_minibatches_are_the_samplers_whatever_builds_them(kind: str, workers: i
         # In the middle of an epoch, with minibatches built ahead, to anywhere.
         same([next(pipeline), next(pipeline)], [next(plain), next(plain)])
         same([pipeline.batch_at(5)], [plain.batch_at(5)])
+        assert pipeline.samples_at(5).tolist() == plain.samples_at(5).tolist()
         plain.reset()
         pipeline.reset()
         same([next(pipeline)], [next(plain)])
@@ -416,3 +419,22 @@ def test_script_without_the_guard_is_told(tmp_path: Path) -> None:
     _, said = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 1
     assert "`if __name__ == '__main__':`" in said.splitlines()[-1]
+
+
+class Stuck:
+    """A transformation that never returns, in this test's time."""
+
+    def __call__(self, batch: Any) -> Any:
+        time.sleep(60)
+        return batch
+
+
+def test_threads_that_never_return_do_not_keep_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deep500.training._batch_threads._GRACE_S", 0.2)
+    dataset = NumpyDataset(np.arange(8), "x", np.zeros(8, int), "y")
+    threads = BatchThreads(OrderedSampler(dataset, 2, transformations=[Stuck()]), 2)
+    threads.submit(0, 0, 0)
+    started = time.monotonic()
+    threads.close()
+
+    assert time.monotonic() - started < 10

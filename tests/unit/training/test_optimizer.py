@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep500.core.errors import TrainingError
+from deep500.core.errors import CheckpointError, TrainingError
 from deep500.training.optimizer import UpdateRuleOptimizer
+from deep500.training.optimizers.adam import AdamOptimizer
 from deep500.training.optimizers.momentum import MomentumOptimizer
 from deep500.training.parameter_groups import Multiplier
 from tests.unit.training.support import LinearExecutor, batch_of, clusters
@@ -123,3 +126,83 @@ def test_a_multiplier_follows_the_optimizers_own_value() -> None:
     optimizer.learning_rate = 1.0
     assert optimizer.step_scalars(first, 1).values == {"rate": 0.5, "momentum": 0.9}
     assert optimizer.learning_rate == 1.0
+
+
+NO_LIMITS = [float("nan"), float("inf"), "x", -1.0, 0.0, 10**400]
+
+
+@pytest.mark.parametrize("value", NO_LIMITS, ids=str)
+@pytest.mark.parametrize("name", ["clip_value", "clip_norm"])
+def test_limit_that_became_none_between_steps(name: str, value: Any) -> None:
+    optimizer = MomentumOptimizer(LinearExecutor(), clip_value=1.0, clip_norm=1.0)
+    optimizer.step(batch_of(clusters()))
+    setattr(optimizer, name, value)
+
+    with pytest.raises(TrainingError, match=f"{name} was given as .* accepted are finite numbers above 0"):
+        optimizer.step(batch_of(clusters()))
+
+
+@pytest.mark.parametrize("value", [None, "x", 10**400, float("nan")], ids=str)
+@pytest.mark.parametrize("name", ["learning_rate", "weight_decay"])
+def test_hyperparameter_that_became_no_number_between_steps(name: str, value: Any) -> None:
+    optimizer = AdamOptimizer(LinearExecutor(), weight_decay=0.1)
+    optimizer.step(batch_of(clusters()))
+    setattr(optimizer, name, value)
+    if (name, value) == ("weight_decay", None):
+        optimizer.step(batch_of(clusters()))  # which is none
+        return
+
+    with pytest.raises(TrainingError, match="accepted are finite numbers"):
+        optimizer.step(batch_of(clusters()))
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.5, "x", None])
+def test_accumulation_that_became_none_between_steps(count: Any) -> None:
+    optimizer = MomentumOptimizer(LinearExecutor(), accumulation_steps=2)
+    optimizer.step(batch_of(clusters()))
+    optimizer.accumulation_steps = count
+
+    with pytest.raises(TrainingError, match="accumulation_steps was given as"):
+        optimizer.step(batch_of(clusters()))
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (3, "parameter_groups was given as 3; accepted is a list of pairs"),
+        ("*.bias", "parameter_groups was given as"),
+        ({"*": {"learning_rate": 0.1}}, "parameter_groups was given as"),
+        ([(lambda name, descriptor: 1 / 0, {})], "failed on the parameter '.*': ZeroDivisionError"),
+        ([(lambda name: True, {})], r"failed on the parameter .* called with \(name, descriptor\)"),
+        ([(lambda name, descriptor: np.array([1, 2]), {})], "failed on the parameter"),
+    ],
+)
+def test_groups_that_are_none(groups: Any, message: str) -> None:
+    with pytest.raises(TrainingError, match=message):
+        MomentumOptimizer(LinearExecutor(), parameter_groups=groups)
+
+
+@pytest.mark.parametrize("copy_of", [pickle.dumps, copy.deepcopy])
+def test_an_optimizer_cannot_be_pickled_but_its_state_can(copy_of: Any) -> None:
+    optimizer = MomentumOptimizer(LinearExecutor())
+    optimizer.step(batch_of(clusters()))
+
+    with pytest.raises(TrainingError, match=r"cannot be pickled or deeply copied.*optimizer.state\(\)"):
+        copy_of(optimizer)
+    copied = copy.copy(optimizer)
+    assert copied.learning_rate == optimizer.learning_rate
+    other = MomentumOptimizer(LinearExecutor())
+    other.restore(pickle.loads(pickle.dumps(optimizer.state())))
+    assert other.step_count == 1
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "x", [], float("nan")])
+def test_states_that_are_of_another_form(wrong: Any) -> None:
+    optimizer = AdamOptimizer(LinearExecutor())
+    optimizer.step(batch_of(clusters()))
+    state = optimizer.state()
+    for name in state:
+        lacking = {key: value for key, value in state.items() if key != name}
+        for changed in (lacking, lacking if (name, wrong) == ("step_count", 3) else {**state, name: wrong}):
+            with pytest.raises(CheckpointError):
+                AdamOptimizer(LinearExecutor()).restore(changed)

@@ -290,3 +290,34 @@ def test_transformation_that_forgets_to_return_is_named() -> None:
 
     with pytest.raises(TrainingError, match=r"forgetful.*returned NoneType"):
         next(OrderedSampler(numbered(3), 2, transformations=[forgetful]))  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_much_larger_than_the_data(kind: Any) -> None:
+    assert served(kind(numbered(1), batch_size=10**30, drop_last_batch=False)) == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"transformations": 3}, "transformations was given as 3; accepted is a list"),
+        ({"transformations": "noise"}, "transformations was given as 'noise'"),
+        ({"transformations": [Noise]}, r"the class Noise; accepted is an object of it, Noise\(...\)"),
+        ({"events": 3}, "events was given as 3; accepted is a list"),
+    ],
+)
+def test_lists_that_are_none(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(TrainingError, match=message):
+        OrderedSampler(numbered(3), 1, **wrong)
+
+
+@pytest.mark.parametrize("position", [-1, 3, 2**70, "x", None, 0.0, True])
+def test_places_where_there_is_no_minibatch(position: Any) -> None:
+    with pytest.raises(TrainingError, match="There is no minibatch"):
+        OrderedSampler(numbered(3), 1).batch_at(position)
+
+
+@pytest.mark.parametrize("state", [None, 3, "x", []])
+def test_what_is_no_state_of_a_sampler(state: Any) -> None:
+    with pytest.raises(CheckpointError, match="not the state of a sampler"):
+        OrderedSampler(numbered(3), 1).restore(state)

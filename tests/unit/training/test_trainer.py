@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deep500.core.errors import InvalidInputError, TrainingError
+from deep500.core.errors import CheckpointError, InvalidInputError, TrainingError
 from deep500.datasets.numpy_dataset import NumpyDataset
 from deep500.measure.regions import collect_regions, region
 from deep500.networks.executor_event import ExecutorEvent
 from deep500.training.metrics.training_accuracy import TrainingAccuracy
 from deep500.training.optimizers.gradient_descent import GradientDescent
+from deep500.training.samplers.choice import ChoiceSampler
 from deep500.training.samplers.ordered import OrderedSampler
 from deep500.training.samplers.shuffle import ShuffleSampler
 from deep500.training.statistics import Outcome
@@ -330,6 +331,8 @@ SHARED = OrderedSampler(clusters(), 5)
         ({"train_sampler": None}, "train_sampler was given as NoneType"),
         ({"validation_sampler": clusters()}, "validation_sampler was given as NumpyDataset"),
         ({"validation_sampler": OrderedSampler(clusters(11), 7, True)}, "leaves out 4 of the 11 samples"),
+        ({"validation_sampler": ChoiceSampler(clusters(), 5, replacement=True, drop_last_batch=False)}, "exactly once"),
+        ({"test_sampler": ChoiceSampler(clusters(), 5, replacement=True, drop_last_batch=False)}, "exactly once"),
         ({"train_sampler": SHARED, "validation_sampler": SHARED}, "the same sampler"),
         ({"executor": "pytorch"}, "executor was given as str"),
         ({"optimizer": GradientDescent}, "optimizer was given as"),
@@ -417,3 +420,16 @@ def test_labels_of_another_dtype_are_refused_before_the_first_step() -> None:
     with pytest.raises(InvalidInputError, match=r"'label' was given as int32.*accepted is int64"):
         trainer.run_loop(1, [])
     assert all(np.array_equal(before[name], executor.tensors[name]) for name in before)
+
+
+def test_snapshot_that_was_edited_is_one_error_and_changes_nothing() -> None:
+    trainer = make_trainer(GradientDescent)
+    trainer.run_loop(1, [])
+    state = trainer.state()
+    before = {name: value.copy() for name, value in trainer.executor.tensors.items()}
+    for part in ("executor", "optimizer", "train_sampler", "validation_sampler", "statistics"):
+        for wrong in (None, 3, "x", [], {}):
+            with pytest.raises(CheckpointError):
+                trainer.restore({**state, part: wrong})
+    for name, value in before.items():
+        np.testing.assert_array_equal(trainer.executor.tensors[name], value)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
+from torch import fx
 
 from deep500.frameworks.pytorch._recording import recorded
 
-__all__ = ["with_gradients"]
+__all__ = ["drop_unused_gradients", "with_gradients"]
 
 
 class _Running(torch.autograd.Function):
@@ -61,3 +63,26 @@ def with_gradients(
         results: tuple[torch.Tensor, torch.Tensor] = _Running.apply(x, mean, var, next_mean, next_var, momentum)
         return results
     return next_mean, next_var
+
+
+def drop_unused_gradients(graph: fx.Graph, outputs: int) -> None:
+    """Take running statistics as they are computed where nothing but the next state depends on them.
+
+    A state is kept for the next run and never differentiated.
+
+    Args:
+        graph: The graph; it is changed.
+        outputs: Number of its results that are outputs; the others are states.
+    """
+    (end,) = graph.find_nodes(op="output")
+    results = end.args[0]
+    assert isinstance(results, tuple)
+    differentiable = set(results[:outputs])
+    for node in graph.find_nodes(op="call_function", target=with_gradients.__wrapped__):
+        entries = list(node.users)
+        if any(e.target is not operator.getitem or set(e.users) != {end} or e in differentiable for e in entries):
+            continue
+        for entry in entries:
+            entry.replace_all_uses_with(node.args[3 + entry.args[1]])
+            graph.erase_node(entry)
+        graph.erase_node(node)

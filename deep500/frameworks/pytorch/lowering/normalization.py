@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 
 from deep500.frameworks.pytorch._dtypes import torch_dtype
-from deep500.frameworks.pytorch._recording import choose, recorded, spread
+from deep500.frameworks.pytorch._recording import recorded, spread
 from deep500.frameworks.pytorch.lowering import lowerings
 from deep500.frameworks.pytorch.lowering._known import known_dtype, known_shape, known_sizes, wants
 from deep500.frameworks.pytorch.lowering._statistics import with_gradients
@@ -80,20 +80,38 @@ def _trained(
     momentum: float,
     epsilon: float,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Normalise by the statistics of the batch, and update the running ones.
+    """Normalise by the statistics of the batch, and update the running ones."""
+    y, next_mean, next_var = spread(_normalised(x, scale, bias, mean, var, momentum, epsilon), 3)
+    next_mean, next_var = spread(with_gradients(x, mean, var, next_mean, next_var, momentum), 2)
+    return y, next_mean, next_var
+
+
+@recorded
+def _normalised(
+    x: torch.Tensor,
+    scale: torch.Tensor,
+    bias: torch.Tensor,
+    mean: torch.Tensor,
+    var: torch.Tensor,
+    momentum: float,
+    epsilon: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the normalised tensor and the next running statistics, without their gradients.
 
     ONNX' running variance is the biased one, PyTorch's the unbiased one, which is n / (n - 1) times larger for n
     values a channel. PyTorch adds its share to a copy that was scaled so that scaling back gives ONNX' value:
-    ``(m v n/(n-1) + (1-m) u) (n-1)/n = m v + (1-m) b`` for old value v, unbiased u and biased b.
+    ``(m v n/(n-1) + (1-m) u) (n-1)/n = m v + (1-m) b`` for old value v, unbiased u and biased b. These few calls stand
+    beside a kernel that may be as short; so they are as few as can be.
     """
-    count = x.numel() // x.size(1)
-    factor = (count - 1) / torch.sym_max(count, 1)
-    next_mean = mean.detach().clone()
-    scaled_var = var.detach() / factor
-    y = torch.batch_norm(x, scale, bias, next_mean, scaled_var, True, 1.0 - momentum, epsilon, True)
-    # One value a channel has no unbiased variance, so the sum above is not a number; its biased one is 0.
-    next_var = choose(torch.sym_min(count - 1, 1), var.detach() * momentum, scaled_var * factor)
-    next_mean, next_var = spread(with_gradients(x, mean, var, next_mean, next_var, momentum), 2)
+    count = x.numel() // max(x.size(1), 1)
+    factor = (count - 1) / max(count, 1)
+    mean = mean.detach() if mean.requires_grad else mean
+    var = var.detach() if var.requires_grad else var
+    next_mean = mean.clone()
+    next_var = var.clone() if count == 1 else var / factor
+    y = torch.batch_norm(x, scale, bias, next_mean, next_var, True, 1.0 - momentum, epsilon, True)
+    # One value a channel has no unbiased variance; its biased one is 0.
+    next_var = var * momentum if count == 1 else next_var * factor
     return y, next_mean, next_var
 
 

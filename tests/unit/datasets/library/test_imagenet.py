@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -156,3 +157,29 @@ def test_a_folder_that_may_not_be_read(tmp_path: Path) -> None:
             load_dataset("imagenet", folder=root)
     finally:
         (root / "train").chmod(0o755)
+
+
+@pytest.mark.parametrize("kind", ["folder", "link to nothing", "link to itself"])
+@pytest.mark.parametrize("layout", [write_imagenet_folder, write_imagenet_shards])
+def test_what_is_named_like_a_file_and_is_none(tmp_path: Path, layout: Any, kind: str) -> None:
+    layout(tmp_path)
+    path = sorted(path for path in (tmp_path / "imagenet").rglob("*train*") if path.suffix == ".tar")
+    place = path[0] if path else next((tmp_path / "imagenet" / "train").rglob("*.JPEG"))
+    place.unlink()
+    if kind == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to(place if kind == "link to itself" else tmp_path / "nothing")
+
+    with pytest.raises(DatasetError, match="is no file, or a link that leads nowhere"):
+        load_dataset("imagenet", folder=tmp_path, size=32)
+
+
+def test_a_pipe_in_place_of_an_image_is_not_waited_for(tmp_path: Path) -> None:
+    write_imagenet_folder(tmp_path)
+    path = sorted((tmp_path / "imagenet" / "train").rglob("*.JPEG"))[0]
+    path.unlink()
+    os.mkfifo(path)
+
+    with pytest.raises(DatasetError, match="no file"):
+        load_dataset("imagenet", folder=tmp_path, size=32)

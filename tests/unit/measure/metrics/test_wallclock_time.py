@@ -140,3 +140,14 @@ def test_what_it_is() -> None:
 
     assert (metric.unit, metric.direction, metric.kind) == ("s", Direction.LOWER, MetricKind.COST)
     assert (metric.reruns, metric.requires_inputs, metric.requires_outputs) == (5, False, False)
+
+
+def test_time_of_an_earlier_process_is_counted_once() -> None:
+    metric = WallclockTime()
+    metric.go_on(100.0)
+    for _ in range(2):
+        metric.begin()
+        metric.end()
+
+    assert 100.0 <= metric.durations_s[0] < 101.0
+    assert metric.durations_s[1] < 1.0

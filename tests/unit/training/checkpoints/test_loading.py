@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import shutil
@@ -97,3 +98,16 @@ def test_identity_tells_what_differs() -> None:
     assert "old was None, now it is not given" in message
     assert "same" not in message
     check_identity(saved, here, ignored=["batch_size", "optimizer_kwargs", "old"])
+
+
+def test_a_newer_format_is_not_passed_over(folder: Path) -> None:
+    path = folder / "step-000000003" / "manifest.json"
+    manifest = {**json.loads(path.read_text()), "version": 2}
+    del manifest["sha256"]
+    manifest["sha256"] = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    path.write_text(json.dumps(manifest))
+
+    with pytest.raises(
+        CheckpointError, match=r"another version of Deep500: it has version 2.*accepted is 1.*move it away"
+    ):
+        load_latest(folder)

@@ -32,7 +32,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 def test_the_newest_are_kept(tmp_path: Path) -> None:
     writer = CheckpointWriter(tmp_path, keep=2)
-    for step in (5, 10**9, 7, 8):
+    for step in (5, 7, 8, 10**9):
         writer.write(STATE, step)
 
     assert names(tmp_path) == ["step-000000008", "step-1000000000"]
@@ -125,3 +125,37 @@ def test_folder_that_is_a_file_is_refused_before_the_training(tmp_path: Path) ->
 def test_keep_that_is_not_accepted(tmp_path: Path, keep: Any) -> None:
     with pytest.raises(CheckpointError, match="keep was given as"):
         CheckpointWriter(tmp_path, keep)
+
+
+def test_damaged_ones_of_later_steps_displace_nothing(tmp_path: Path) -> None:
+    for step in (101, 102, 103):
+        (tmp_path / f"step-{step:09d}").mkdir()
+    writer = CheckpointWriter(tmp_path, keep=2)
+    for step in (1, 2, 3):
+        writer.write(STATE, step)
+
+    assert load_latest(tmp_path).step == 3
+    assert len(names(tmp_path)) == 5
+
+
+def test_two_at_once(tmp_path: Path) -> None:
+    first, second = CheckpointWriter(tmp_path), CheckpointWriter(tmp_path)
+    first.prepare()
+    first.prepare()
+
+    with pytest.raises(FileWriteError, match="Another training writes its checkpoints"):
+        second.prepare()
+    first.release()
+    second.prepare()
+    second.release()
+
+
+@pytest.mark.parametrize("kind", ["file", "link to nothing", "below a file"])
+def test_what_is_no_folder(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "place"
+    if kind == "link to nothing":
+        place.symlink_to(tmp_path / "nothing")
+    else:
+        place.write_text("")
+    with pytest.raises(FileWriteError, match=r"no folder\. Name another"):
+        CheckpointWriter(place / "deeper" if kind == "below a file" else place).prepare()

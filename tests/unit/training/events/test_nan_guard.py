@@ -14,6 +14,7 @@ from deep500.networks.executor_event import ExecutorEvent
 from deep500.networks.network import Network
 from deep500.training.events.nan_guard import NaNGuardEvent
 from deep500.training.events.schedule import ScheduleEvent
+from deep500.training.input_pipeline import InputPipeline
 from deep500.training.optimizers.gradient_descent import GradientDescent
 from deep500.training.optimizers.momentum import MomentumOptimizer
 from deep500.training.samplers.ordered import OrderedSampler
@@ -72,6 +73,17 @@ def test_a_sample_that_is_nan_is_named(every: int) -> None:
     assert guard.culprit is not None
     assert (guard.culprit.kind, guard.culprit.name) == ("input", "input")
     assert f"of sample 17 of the data set is NaN (1 of 4 elements) in step {step + 1}" in guard.culprit.message
+
+
+def test_minibatches_that_workers_built_are_built_again() -> None:
+    trainer = trainer_of(mlp(), poisoned=17)
+    guard = NaNGuardEvent(3)
+    with InputPipeline(trainer.train_sampler, workers=2) as pipeline:
+        trainer.train_sampler = pipeline
+        trainer.run_loop(1, [guard])
+
+    assert guard.culprit is not None
+    assert "of sample 17 of the data set" in guard.culprit.message
 
 
 class Watch(RunnerEvent):

@@ -1,0 +1,5 @@
+"""Level 3: distributed training. Communicators, the ledger of what they exchange, schemes and samplers."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

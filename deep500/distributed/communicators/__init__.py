@@ -1,0 +1,1 @@
+"""Transports between ranks, one file each; found by name through ``deep500.distributed.catalogue.COMMUNICATORS``."""

@@ -1,0 +1,1 @@
+"""One metric of a distributed training per file."""

@@ -1,0 +1,1 @@
+"""One distributed sampler per file."""

@@ -1,0 +1,1 @@
+"""One exchange scheme per file."""

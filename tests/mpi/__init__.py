@@ -1,0 +1,1 @@
+"""Programs that run as ranks under ``mpiexec``, started by tests/conformance."""

@@ -1,0 +1,80 @@
+"""Disturbances are the same for the same seed, and have the shares that were asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from deep500.core.errors import CommunicationError
+from deep500.distributed.simulation.delays import Disturbance
+
+ALL = np.arange(400)
+
+
+def test_nothing_by_default() -> None:
+    assert (Disturbance().compute_factors(5, 0) == 1).all()
+    assert Disturbance().late_messages(5) is None
+
+
+def test_slow_rank() -> None:
+    assert Disturbance({2: 3.0}).compute_factors(4, 7).tolist() == [1, 1, 3, 1]
+
+
+def test_stragglers_have_their_share_and_change_by_step() -> None:
+    disturbance = Disturbance(straggler_share=0.25, straggler_slowdown=2.0, seed=5)
+    factors = np.stack([disturbance.compute_factors(400, step) for step in range(50)])
+
+    assert set(np.unique(factors)) == {1.0, 2.0}
+    assert (factors == 2).mean() == pytest.approx(0.25, abs=0.02)
+    assert not np.array_equal(factors[0], factors[1])
+    assert np.array_equal(factors[3], disturbance.compute_factors(400, 3))
+    other = Disturbance(straggler_share=0.25, straggler_slowdown=2.0, seed=6)
+    assert not np.array_equal(factors[0], other.compute_factors(400, 0))
+
+
+def test_noise_is_log_normal() -> None:
+    logarithms = np.log(Disturbance(noise=0.3).compute_factors(20_000, 0))
+
+    assert logarithms.mean() == pytest.approx(0, abs=0.01)
+    assert logarithms.std() == pytest.approx(0.3, rel=0.03)
+
+
+def test_late_messages_have_share_and_mean() -> None:
+    late = Disturbance(late_share=0.1, late_s=2.0).late_messages(400)
+    assert late is not None
+    delays = np.stack([late(ALL) for _ in range(300)])  # over the border of a block
+
+    assert (delays > 0).mean() == pytest.approx(0.1, abs=0.005)
+    assert delays[delays > 0].mean() == pytest.approx(2.0, rel=0.03)
+
+
+def test_order_of_senders_does_not_matter() -> None:
+    disturbance = Disturbance(late_share=0.5, late_s=1.0, seed=9)
+    together, apart = disturbance.late_messages(3), disturbance.late_messages(3)
+    assert together is not None
+    assert apart is not None
+
+    rows = np.stack([together(np.arange(3)) for _ in range(4)])
+    columns = [[apart(np.array([rank]))[0] for _ in range(4)] for rank in (2, 0, 1)]
+
+    assert np.array_equal(rows[:, [2, 0, 1]].T, columns)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"late_share": 1.5},
+        {"straggler_share": -0.1},
+        {"slowdowns": {0: 0.0}},
+        {"noise": -1.0},
+        {"late_s": float("nan")},
+    ],
+)
+def test_wrong_numbers(arguments: dict) -> None:
+    with pytest.raises(CommunicationError, match="Accepted are shares"):
+        Disturbance(**arguments)
+
+
+def test_rank_that_is_not_there() -> None:
+    with pytest.raises(CommunicationError, match="0 to 3"):
+        Disturbance({4: 2.0}).compute_factors(4, 0)
