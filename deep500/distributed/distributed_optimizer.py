@@ -268,6 +268,8 @@ class DistributedOptimizer(Optimizer):
 
     def _exchanged(self, gradient: Any, name: str) -> Any:
         """Return the gradient to use, in memory of its own: the optimizer may keep it, and the buffer is used again."""
+        if name not in self._context.updated_names:
+            return None
         native = self.executor.to_native(np.array(self._context.gradients[name]), self.network.parameters[name])
         return self.executor.held_layout(name, native)
 

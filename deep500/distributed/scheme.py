@@ -30,6 +30,7 @@ class StepContext:
         step: Number of minibatches before this one.
         is_update: Whether the parameters are updated in this step; not while gradients are accumulated.
         updates_done: Number of updates that are finished.
+        updated_names: The parameters that this rank updates.
         updates_itself: Whether the base optimizer updates in this step, as it does unless a scheme says otherwise.
         update: Updates the parameters with the gradients in the buffers, once more than the step does.
     """
@@ -52,6 +53,7 @@ class StepContext:
         self.gradients = FlatBuffers(self._descriptors)
         self.step = 0
         self.is_update = True
+        self.updated_names: frozenset[str] = frozenset(self._descriptors)
         self._parameters: FlatBuffers | None = None
         self._works: list[Work] = []
 

@@ -327,7 +327,8 @@ class GraphExecutor(InputTaker):
     def replace_gradients(self, rule: Callable[[Any, str], Any]) -> None:
         """Replace the gradient by every parameter that has one by ``rule(gradient, name)``, before it is used.
 
-        The tensors that the rule is given, and returns, are the framework's own, as they are held.
+        The tensors that the rule is given, and returns, are the framework's own, as they are held. Where
+        it returns ``None``, the parameter has no gradient any more, and is not updated.
         """
         for name in self._differentiated[1] if self._differentiated else ():
             gradient = self.gradient_tensor(name)

@@ -111,7 +111,10 @@ class MicroBatchedExecutor(GraphExecutor):
         return self.inner.deterministic(seed)
 
     def _set_gradient(self, name: str, gradient: Any) -> None:
-        self._gradients[name] = gradient
+        if gradient is None:
+            self._gradients.pop(name, None)
+        else:
+            self._gradients[name] = gradient
 
     def part_weights(
         self, reduction: LossReduction, parts: Sequence[Mapping[str, Any]], counts: Sequence[int]

@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import time
 import weakref
 from collections import deque
 from multiprocessing import resource_tracker
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from deep500.core.errors import DatasetError, TrainingError
 from deep500.core.texts import message_of
+from deep500.measure import clock
 from deep500.training._batch_threads import worker_copy
 from deep500.training._batch_worker import Answer, Parcel, Place, Task, work
 from deep500.training._shared_memory import SharedMemory, aligned
@@ -130,9 +130,9 @@ class BatchProcesses:
             return
         for worker in workers:
             worker.connection.close()
-        deadline = time.monotonic() + _GRACE_S
+        deadline_ns = clock.now_ns() + int(_GRACE_S * 1e9)
         for worker in workers:
-            worker.process.join(max(0.0, deadline - time.monotonic()))
+            worker.process.join(max(0.0, (deadline_ns - clock.now_ns()) / 1e9))
             if worker.process.is_alive():
                 worker.process.kill()
                 worker.process.join()

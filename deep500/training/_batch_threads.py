@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import queue
 import threading
-import time
 from concurrent.futures import Future
 
 from deep500.core.errors import TrainingError
 from deep500.core.texts import message_of
+from deep500.measure import clock
 from deep500.training.sampler import Batch, Sampler
 
 __all__ = ["BatchThreads", "worker_copy"]
@@ -84,9 +84,9 @@ class BatchThreads:
         # Garbage collection may call this in one of the threads, which cannot wait for itself.
         if not self._is_started or threading.current_thread().name.startswith(_THREADS):
             return
-        deadline = time.monotonic() + _GRACE_S
+        deadline_ns = clock.now_ns() + int(_GRACE_S * 1e9)
         for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+            thread.join(max(0.0, (deadline_ns - clock.now_ns()) / 1e9))
 
 
 def _serve(sampler: Sampler, tasks: queue.SimpleQueue[_Task]) -> None:

@@ -167,7 +167,10 @@ class TensorFlowExecutor(GraphExecutor):
         return deterministic_operators(seed)
 
     def _set_gradient(self, name: str, gradient: Any) -> None:
-        self._gradients[name] = gradient
+        if gradient is None:
+            del self._gradients[name]
+        else:
+            self._gradients[name] = gradient
 
     def is_native(self, value: Any) -> bool:
         """Return whether a value is one of TensorFlow's tensors."""

@@ -78,7 +78,7 @@ def drop_unused_gradients(graph: fx.Graph, outputs: int) -> None:
     results = end.args[0]
     assert isinstance(results, tuple)
     differentiable = set(results[:outputs])
-    for node in graph.find_nodes(op="call_function", target=with_gradients.__wrapped__):
+    for node in graph.find_nodes(op="call_function", target=with_gradients.__wrapped__):  # type: ignore[attr-defined]
         entries = list(node.users)
         if any(e.target is not operator.getitem or set(e.users) != {end} or e in differentiable for e in entries):
             continue

@@ -46,6 +46,7 @@ def test_late_messages_have_share_and_mean() -> None:
 
     assert (delays > 0).mean() == pytest.approx(0.1, abs=0.005)
     assert delays[delays > 0].mean() == pytest.approx(2.0, rel=0.03)
+    assert len(np.unique(delays[delays > 0])) == (delays > 0).sum()  # none is drawn twice
 
 
 def test_order_of_senders_does_not_matter() -> None:
