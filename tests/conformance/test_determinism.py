@@ -78,8 +78,9 @@ def test_tensorflow_s_switches_are_as_they_were() -> None:
     from tensorflow.python.framework import config
 
     assert not config.is_op_determinism_enabled()
+    seed = tf.compat.v1.random.get_seed(None)[0]
     executor = adapter("tensorflow").from_model(create_model("mlp", shape=(4,)))
     with deterministic_mode(executor, 1):
         assert config.is_op_determinism_enabled()
     assert not config.is_op_determinism_enabled()
-    assert tf.compat.v1.random.get_seed(None)[0] is None
+    assert tf.compat.v1.random.get_seed(None)[0] == seed

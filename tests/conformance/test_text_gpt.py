@@ -227,6 +227,7 @@ def test_the_recipe_is_what_is_written_by_hand_here() -> None:
     assert recipe["schedule"] == {"learning_rate": {"name": "cosine", "warm_up_steps": WARM_UP}}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("framework", ["pytorch", "tensorflow"])
 def test_it_predicts_as_well_as_the_loop_by_hand(framework: str) -> None:

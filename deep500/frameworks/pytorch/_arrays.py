@@ -23,6 +23,9 @@ _AS_INTEGERS = {
     torch.float8_e8m0fnu: torch.uint8,
 }
 
+#: Dtypes of arrays whose memory PyTorch shares as it is: those of most minibatches.
+_SHARED = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
+
 #: Attribute of a tensor that says which element type of :data:`HELD_AS` it holds.
 _MARK = "deep500_element_type"
 
@@ -80,17 +83,20 @@ def to_tensor(value: Any) -> torch.Tensor:
         InvalidInputError: PyTorch can hold no such dtype.
     """
     array = np.asarray(value)
+    if array.dtype in _SHARED and _can_be_shared(array):  # a shortcut: this is done for each minibatch
+        return torch.from_numpy(array)
     dtype = holding_dtype(array.dtype.name)
     if array.dtype.name in HELD_AS:
         array = array.view(np.uint8) if array.dtype.name.startswith("float") else array.astype(dtype_name(dtype))
-    strides = array.strides
-    if (
-        not array.flags.writeable
-        or not array.dtype.isnative
-        or any(stride < 0 or stride % array.dtype.itemsize for stride in strides)
-    ):
+    if not array.dtype.isnative or not _can_be_shared(array):
         array = array.astype(array.dtype.newbyteorder("="), order="C", copy=True)
     if dtype in _AS_INTEGERS:
         integers = array.view(np.dtype(f"{'int' if array.itemsize > 1 else 'uint'}{8 * array.itemsize}"))
         return torch.from_numpy(integers).view(dtype)
     return torch.from_numpy(array)
+
+
+def _can_be_shared(array: NDArray[Any]) -> bool:
+    """Whether PyTorch takes the memory of an array: it may be written, and strides are whole elements forward."""
+    size = array.itemsize
+    return array.flags.writeable and not any(stride < 0 or stride % size for stride in array.strides)

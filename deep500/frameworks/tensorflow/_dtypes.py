@@ -79,7 +79,7 @@ def hold(value: Any) -> tf.Tensor:
     name = value.dtype.name
     if isinstance(value, (tf.Tensor, tf.Variable)):
         return tf.convert_to_tensor(held_array(value.numpy()) if is_held(name) else value)
-    return tf.convert_to_tensor(held_array(value))
+    return tf.constant(held_array(value))  # sooner done than tf.convert_to_tensor
 
 
 def release(tensor: tf.Tensor, dtype: str) -> Any:

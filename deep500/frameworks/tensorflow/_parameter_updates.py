@@ -227,10 +227,10 @@ class TracedStep:
         self._updates = updates
         self._cells = dict(zip(updates._names, cell_of, strict=False))
         self._scalar_names = names
-
-    def numbers(self) -> NDArray[np.float64]:
-        """Return the numbers of this call."""
-        return self.values
+        #: Returns the numbers of a call; ``None`` for a rule that has its own and acts without options.
+        self.numbers: Callable[[], NDArray[np.float64]] | None = None
+        if not (updates.is_whole and stage == "update" and not any(flags)):
+            self.numbers = lambda: self.values
 
     def refuse(self, error: Exception) -> bool:
         """Take note that the trace failed; return whether the rule may be called outside of the graph instead."""
@@ -240,9 +240,15 @@ class TracedStep:
         return is_tentative
 
     def __call__(
-        self, gradients: Mapping[str, tf.Tensor], parameters: Mapping[str, tf.Variable], numbers: tf.Tensor
+        self, gradients: Mapping[str, tf.Tensor], parameters: Mapping[str, tf.Variable], numbers: Any = ()
     ) -> None:
-        """Trace the step."""
+        """Trace the step.
+
+        Args:
+            gradients: The gradients by name.
+            parameters: The variables by name.
+            numbers: What :attr:`numbers` returns, as a tensor.
+        """
         updates = self._updates
         self.active = tuple(gradients)
         if self.stage != "update":
@@ -256,6 +262,8 @@ class TracedStep:
         count = updates.rule.accumulation_steps
         if count > 1:
             gradients = {name: (updates._sums[name] + gradient) / count for name, gradient in gradients.items()}
+        if self.numbers is None:
+            numbers = tf.constant(self.values)  # of which none is used
         *scalars, clip_value, clip_norm, decay, rest = tf.unstack(numbers)
         _, clips_value, clips_norm, averages = self.flags
         gradients = updates.shaped(

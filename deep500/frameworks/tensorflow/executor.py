@@ -63,6 +63,7 @@ class TensorFlowExecutor(GraphExecutor):
 
     def _place(self, network: Network) -> None:
         self.tensorflow_device = device_name(self.device)
+        self._is_only_device = len(tf.config.list_logical_devices()) == 1
         self._layouts = dict.fromkeys(_kernels(network), Layout.KERNEL)
         self._variables: dict[str, tf.Variable] = {}
         self._held: dict[str, str] = {}  # element types of variables that TensorFlow holds in another type
@@ -180,6 +181,8 @@ class TensorFlowExecutor(GraphExecutor):
         """Return a value as a ``tf.Tensor`` on the device; texts stay on the processor."""
         if isinstance(value, tf.Tensor) and not is_held(descriptor.dtype):
             return value
+        if self._is_only_device:  # naming it takes as long as a small tensor
+            return hold(value)
         with tf.device("/CPU:0" if descriptor.dtype == STRING else self.tensorflow_device):
             return hold(value)
 

@@ -133,18 +133,25 @@ def multinomial(node: OperatorNode, logits: tf.Tensor) -> tf.Tensor:
 
 def _normal(node: OperatorNode, shape: tf.Tensor, default: tf.DType = tf.float32) -> tf.Tensor:
     dtype = _float_type(node, default)
-    numbers = _drawn("normal", node, shape, dtype)
+    wide = _drawing_type(dtype)
+    numbers = _drawn("normal", node, shape, wide)
     scale, mean = (
-        tf.constant(node.attributes.get(name, value), dtype) for name, value in (("scale", 1.0), ("mean", 0.0))
+        tf.constant(node.attributes.get(name, value), wide) for name, value in (("scale", 1.0), ("mean", 0.0))
     )
-    return numbers * scale + mean
+    return tf.cast(numbers * scale + mean, dtype)
 
 
 def _uniform(node: OperatorNode, shape: tf.Tensor, default: tf.DType = tf.float32) -> tf.Tensor:
     dtype = _float_type(node, default)
-    numbers = _drawn("uniform", node, shape, dtype)
-    low, high = (tf.constant(node.attributes.get(name, value), dtype) for name, value in (("low", 0.0), ("high", 1.0)))
-    return numbers * (high - low) + low
+    wide = _drawing_type(dtype)
+    numbers = _drawn("uniform", node, shape, wide)
+    low, high = (tf.constant(node.attributes.get(name, value), wide) for name, value in (("low", 0.0), ("high", 1.0)))
+    return tf.cast(numbers * (high - low) + low, dtype)
+
+
+def _drawing_type(dtype: tf.DType) -> tf.DType:
+    """Return the type to draw in: uniform numbers of 16 bits are rounded down, so that their mean is too low."""
+    return tf.float32 if dtype.size < tf.float32.size else dtype
 
 
 def _drawn(law: str, node: OperatorNode, shape: tf.Tensor, dtype: tf.DType) -> tf.Tensor:

@@ -59,21 +59,22 @@ def batch_normalization(
         if x.dtype == tf.float64 or is_empty(x) or not {3, 4} <= set(node.constants):
             return _normalise(x, scale, bias, mean, variance, epsilon)
         return _fused(x, scale, bias, epsilon, mean, variance)[0]
+    momentum = float(node.attributes.get("momentum", 0.9))
+    share: float | tf.Tensor = 1 - momentum
     if x.dtype == tf.float64 or is_empty(x) or node.attributes.get("statistics_are_read", 0):
         wide = wide_dtype(x)
         batch_mean, batch_variance = tf.nn.moments(tf.cast(x, wide), list(range(x.shape.rank - 1)))
         y = _normalise(x, scale, bias, batch_mean, batch_variance, epsilon)
     else:
-        y, batch_mean, unbiased = _fused(x, scale, bias, epsilon)
-        count = tf.cast(tf.size(x) // tf.size(scale), unbiased.dtype)
-        batch_variance = unbiased * ((count - 1) / count)
-    momentum = float(node.attributes.get("momentum", 0.9))
-    return y, _running(mean, batch_mean, momentum), _running(variance, batch_variance, momentum)
+        y, batch_mean, batch_variance = _fused(x, scale, bias, epsilon)
+        # The variance is the unbiased one; (n - 1) / n of it are the biased one, for n values a channel.
+        share = share - share * tf.cast(tf.size(scale), tf.float32) / tf.cast(tf.size(x), tf.float32)
+    return y, _running(mean, batch_mean, momentum, 1 - momentum), _running(variance, batch_variance, momentum, share)
 
 
-def _running(old: tf.Tensor, current: tf.Tensor, momentum: float) -> tf.Tensor:
+def _running(old: tf.Tensor, current: tf.Tensor, momentum: float, share: float | tf.Tensor) -> tf.Tensor:
     wide = tf.cast(old, current.dtype)
-    return tf.cast(wide * momentum + current * (1 - momentum), old.dtype)
+    return tf.cast(wide * momentum + current * share, old.dtype)
 
 
 def _normalise(
