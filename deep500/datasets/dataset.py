@@ -151,10 +151,10 @@ def check_index(index: Any, length: int) -> int | slice | NDArray[np.int64]:
             f"Samples were asked for with {index!r}; accepted are a whole number, a slice, and a sequence or "
             f"one-dimensional array of whole numbers."
         )
-    outside = numbers[(numbers < -length) | (numbers >= length)]
-    if outside.size:
+    if numbers.min() < -length or numbers.max() >= length:
+        outside = numbers[(numbers < -length) | (numbers >= length)]
         raise DatasetIndexError(f"There is no sample {outside.flat[0]}; the data set has {length}, numbered from 0.")
-    return int(numbers) if numbers.ndim == 0 else numbers.astype(np.int64)
+    return int(numbers) if numbers.ndim == 0 else numbers.astype(np.int64, copy=False)
 
 
 def sample_numbers(where: int | slice | NDArray[np.int64], length: int) -> NDArray[np.int64]:

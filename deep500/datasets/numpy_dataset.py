@@ -107,5 +107,6 @@ def _first_nan(data: NDArray[Any]) -> str:
 
 
 def _copied(array: NDArray[Any], where: int | slice | NDArray[np.int64]) -> NDArray[Any]:
-    # An integer array copies by itself; a view would let a transformation change the data set.
-    return np.array(array[where]) if not isinstance(where, np.ndarray) else np.asarray(array[where])
+    if isinstance(where, np.ndarray):  # a minibatch, for which this is the quickest way; it copies
+        return np.asarray(array.take(where, axis=0))
+    return np.array(array[where])  # a view would let a transformation change the data set
