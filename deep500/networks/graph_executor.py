@@ -104,6 +104,7 @@ class GraphExecutor(InputTaker):
         source = source.folded() if self.folds_constants else source
         self.network = source.bind(self)
         self._accepted: set[tuple[str, Any, tuple[int, ...]]] = set()
+        self._accepted_batches: set[tuple[Any, ...]] = set()
         self._outputs: Mapping[str, Any] = {}
         self._differentiated: tuple[str, tuple[str, ...]] | None = None
         self._stored_names = frozenset((*source.parameters, *source.states, *source.constants))
