@@ -8,8 +8,10 @@ PYTHON ?= python3
 VENV ?= .venv
 EXTRAS ?= pytorch,tensorflow,onnxruntime,keras-import,images,tensorboard,mpi,dev
 TEST_PROCESSES ?= 2
-TESTS_ALONE = tests/architecture tests/unit/cli tests/unit/measure tests/unit/workloads tests/conformance/test_killed_writer.py \
-    tests/conformance/test_main_job.py tests/conformance/test_measurement_validity.py tests/conformance/test_workloads.py
+TESTS_ALONE = tests/architecture/test_lazy_imports.py tests/unit/measure/sampling tests/unit/measure/metrics \
+    tests/unit/measure/environment/test_noise.py tests/unit/workloads/_operator_check/test_measuring.py \
+    $(addprefix tests/unit/cli/test_,main.py op.py process.py bench.py problem_set.py) \
+    $(addprefix tests/conformance/test_,main_job.py measurement_validity.py workloads.py)
 FRAMEWORKS ?= pytorch tensorflow onnxruntime reference
 PYTEST_ARGS ?=
 SANITIZE_ARGS ?=
@@ -34,9 +36,11 @@ quickstart: setup ## Train one recipe under every framework, each with a verdict
 	done
 
 # Tests that measure times, send signals or look at processes run by themselves; the others at once. One thread each: the
-# libraries' own threads would fight for the cores. Code 5: options such as -k left nothing of one part.
+# libraries' own threads would fight for the cores. The order is the folders', in which the files that take long come
+# first. Code 5: options such as -k left nothing of one part.
 test: setup ## Run the tests (PYTEST_ARGS adds options)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(addprefix --ignore=,$(TESTS_ALONE)) \
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder \
+	    $(addprefix --ignore=,$(TESTS_ALONE)) \
 	    $(PYTEST_ARGS) || [ $$? -eq 5 ]
 	@$(BIN)/python -m pytest $(TESTS_ALONE) $(PYTEST_ARGS) || [ $$? -eq 5 ]
 

@@ -163,6 +163,8 @@ def _onnxruntime(framework: str, original: Any, x: np.ndarray) -> Run:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = len(os.sched_getaffinity(0))
     proto = _exported(framework, original, x).to_proto()
+    # Threads that wait by spinning would take a core from whoever runs next in this process.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
     feeds = {session.get_inputs()[0].name: x}
     return lambda: session.run(None, feeds)[0]

@@ -29,13 +29,18 @@ class NativeOptimizer(NativeHyperparameters):
     A class names its hyperparameters in ``native_hyperparameters`` and ``torch.optim``'s class in ``kind``. A group of
     ``parameter_groups`` is a group of that one.
 
+    Where PyTorch has one kernel for the whole update (``fused``), it is used: one call in place of several for each
+    parameter, with the same formula.
+
     Attributes:
         kind: What makes the wrapped optimizer, of groups of parameters and the hyperparameters.
+        has_fused_kernel: Whether ``kind`` takes ``fused``.
         native: The wrapped optimizer.
         parameters: The parameters by name.
     """
 
     kind: ClassVar[Callable[..., torch.optim.Optimizer]]
+    has_fused_kernel: ClassVar[bool] = False
     _native_groups: Sequence[int] = ()
 
     def __init__(
@@ -73,6 +78,8 @@ class NativeOptimizer(NativeHyperparameters):
         kind = type(self).kind
         self._native_groups = list(members)
         groups = [{"params": members[group], **self._native_values(group)} for group in members]
+        if self.has_fused_kernel and all(map(_can_be_fused, self.parameters.values())):
+            fixed = {**fixed, "fused": True}
         self.native = kind(groups, **{**fixed, **self._native_values(0)})
         # Options that change gradients, or need to know of every step.
         given = (self.gradient_modifier, self.clip_value, self.clip_norm, self.ema_decay)
@@ -155,3 +162,7 @@ class NativeOptimizer(NativeHyperparameters):
         self.native.state.clear()
         for name, entries in values.items():
             self.native.state[self.parameters[name]] = dict(entries)
+
+
+def _can_be_fused(parameter: torch.Tensor) -> bool:
+    return parameter.is_floating_point() and parameter.device.type in ("cpu", "cuda")

@@ -54,6 +54,7 @@ class GradientDescent(NativeOptimizer):
     """``torch.optim.SGD`` without momentum."""
 
     kind = torch.optim.SGD
+    has_fused_kernel = True
     native_hyperparameters: ClassVar[_Places] = {"learning_rate": _RATE}
 
     def __init__(
@@ -71,6 +72,7 @@ class MomentumOptimizer(NativeOptimizer):
     """``torch.optim.SGD`` with momentum."""
 
     kind = torch.optim.SGD
+    has_fused_kernel = True
     native_hyperparameters: ClassVar[_Places] = {
         "learning_rate": _RATE,
         "momentum": _MOMENTUM,
@@ -97,12 +99,30 @@ class MomentumOptimizer(NativeOptimizer):
             )
         values = {"learning_rate": learning_rate, "momentum": momentum}
         super().__init__(executor, loss, values, {"nesterov": nesterov}, **options)
+        self._add_missing_buffers()
+
+    def _set_attributes(self, values: Mapping[str, Any]) -> None:
+        super()._set_attributes(values)
+        self._add_missing_buffers()
+
+    def _add_missing_buffers(self) -> None:
+        """Start all buffers at once, at zero.
+
+        The fused kernel takes buffers of all parameters or of none, and some may get their first gradient later than
+        others. From zero, the first step makes the buffer the gradient, as PyTorch does.
+        """
+        if self._native_groups:
+            for parameter in self.parameters.values():
+                state = self.native.state[parameter]
+                if "momentum_buffer" not in state:
+                    state["momentum_buffer"] = torch.zeros_like(parameter)
 
 
 class AdaGradOptimizer(NativeOptimizer):
     """``torch.optim.Adagrad``."""
 
     kind = torch.optim.Adagrad
+    has_fused_kernel = True
     native_hyperparameters: ClassVar[_Places] = {
         "learning_rate": _RATE,
         "epsilon": _EPSILON,
@@ -153,6 +173,7 @@ class AdamOptimizer(NativeOptimizer):
     """``torch.optim.Adam``."""
 
     kind = torch.optim.Adam
+    has_fused_kernel = True
     native_hyperparameters: ClassVar[_Places] = _ADAM
 
     def __init__(
@@ -174,6 +195,7 @@ class AdamWOptimizer(NativeOptimizer):
     """``torch.optim.AdamW``; its own decay of weights is the option ``weight_decay``, 0.01 by default."""
 
     kind = torch.optim.AdamW
+    has_fused_kernel = True
     native_hyperparameters: ClassVar[_Places] = {**_ADAM, "weight_decay": NativeHyperparameter("weight_decay")}
     decays_weights = False
 
@@ -197,6 +219,7 @@ class AMSGradOptimizer(NativeOptimizer):
     """``torch.optim.Adam`` with ``amsgrad``, which is the paper's with ``bias_correction``."""
 
     kind = torch.optim.Adam
+    has_fused_kernel = True
     native_hyperparameters: ClassVar[_Places] = _ADAM
 
     def __init__(

@@ -42,6 +42,9 @@ BIT_FLOATS = (
 #: Integers that are held as their values, with the type that holds them.
 SMALL_INTEGERS = {"int4": "int8", "uint4": "uint8", "int2": "int8", "uint2": "uint8"}
 
+#: Types of most inputs, which TensorFlow holds as they are.
+_PLAIN = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
+
 
 def is_held(dtype: str) -> bool:
     """Return whether elements of a type (NumPy's name) are held in bytes of another one."""
@@ -76,6 +79,8 @@ def held_array(value: NDArray[Any]) -> NDArray[Any]:
 
 def hold(value: Any) -> tf.Tensor:
     """Return an array, or a tensor of TensorFlow, as a tensor in the type that programs hold its elements in."""
+    if type(value) is np.ndarray and value.dtype in _PLAIN:  # a minibatch; what follows takes as long as a small layer
+        return tf.constant(value)
     name = value.dtype.name
     if isinstance(value, (tf.Tensor, tf.Variable)):
         return tf.convert_to_tensor(held_array(value.numpy()) if is_held(name) else value)
