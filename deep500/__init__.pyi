@@ -1,10 +1,11 @@
 import deep500.training.events as training_events
 
-from . import core, datasets, frameworks, measure, networks, operators, recipe, training
+from . import core, datasets, distributed, frameworks, measure, networks, operators, recipe, training
 from ._version import __version__
 from .core.device import CPUDevice, GPUDevice
 from .core.errors import (
     CheckpointError,
+    CommunicationError,
     CompileError,
     DatasetError,
     Deep500Error,
@@ -28,6 +29,13 @@ from .datasets.file_list_dataset import FileListDataset
 from .datasets.loading import load_dataset
 from .datasets.numpy_dataset import NumpyDataset
 from .datasets.text_dataset import TextDataset
+from .distributed.communication import CommunicationNetwork
+from .distributed.distributed_optimizer import DistributedOptimizer
+from .distributed.launch_environment import create_communicator
+from .distributed.metrics.communication_volume import CommunicationVolume
+from .distributed.samplers.distributed_sampler import DistributedSampler
+from .distributed.samplers.partitioned_distributed_sampler import PartitionedDistributedSampler
+from .distributed.scheme import Scheme
 from .measure.metric import TestMetric
 from .measure.metrics.achieved_flops import AchievedFlops
 from .measure.metrics.diff_heatmap import DiffHeatmap
@@ -112,6 +120,9 @@ __all__ = [
     "CheckpointError",
     "CheckpointEvent",
     "ChoiceSampler",
+    "CommunicationError",
+    "CommunicationNetwork",
+    "CommunicationVolume",
     "CompileError",
     "CppOp",
     "CustomOp",
@@ -122,6 +133,8 @@ __all__ = [
     "Deep500Error",
     "DeviceError",
     "DiffHeatmap",
+    "DistributedOptimizer",
+    "DistributedSampler",
     "Energy",
     "Event",
     "ExecutorEvent",
@@ -154,6 +167,7 @@ __all__ = [
     "Optimizer",
     "OptimizerEvent",
     "OrderedSampler",
+    "PartitionedDistributedSampler",
     "PeakMemory",
     "PluginError",
     "RMSPropOptimizer",
@@ -165,6 +179,7 @@ __all__ = [
     "Sampler",
     "SamplerEvent",
     "SamplerEventMetric",
+    "Scheme",
     "ShuffleSampler",
     "StopTraining",
     "StratifiedSampler",
@@ -191,9 +206,11 @@ __all__ = [
     "compile_custom_cppop",
     "compile_custom_cppop_inline",
     "core",
+    "create_communicator",
     "create_model",
     "datasets",
     "deterministic_mode",
+    "distributed",
     "find_custom_op",
     "frameworks",
     "load_dataset",

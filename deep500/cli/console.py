@@ -9,7 +9,11 @@ from collections.abc import Iterable, Sequence
 
 from deep500.core.texts import message_of, one_line
 
-__all__ = ["print_error", "print_table", "print_traceback"]
+__all__ = ["OWN_FAULT", "print_error", "print_table", "print_traceback"]
+
+
+#: What is said after the traceback of an error that should not be.
+OWN_FAULT = "this is a fault of Deep500, not of what you typed; please report it with the lines above."
 
 
 def print_error(message: object) -> None:

@@ -24,11 +24,11 @@ import typer
 
 from deep500._version import __version__
 from deep500.cli.bench import BENCH_EXAMPLES, BenchCommand, bench_command
-from deep500.cli.blame import circumstance, recipe_error
+from deep500.cli.blame import circumstance
 from deep500.cli.compare import COMPARE_EXAMPLES, compare_command
-from deep500.cli.console import print_error, print_table, print_traceback
+from deep500.cli.console import OWN_FAULT, print_error, print_table, print_traceback
 from deep500.cli.env import ENV_EXAMPLES, environment_command
-from deep500.cli.exit_codes import FAILED, FAULT, INTERRUPTED, MISTAKE, PASSED, UNREAD
+from deep500.cli.exit_codes import FAULT, INTERRUPTED, MISTAKE, PASSED, UNREAD
 from deep500.cli.export import EXPORT_EXAMPLES, export_command
 from deep500.cli.lint import LINT_EXAMPLES, lint_command
 from deep500.cli.merge import MERGE_EXAMPLES, merge_command
@@ -36,11 +36,11 @@ from deep500.cli.op import op_app
 from deep500.cli.picture import PICTURE_EXAMPLES, picture_command
 from deep500.cli.process import run_as_process
 from deep500.cli.profile import PROFILE_EXAMPLES, profile_command
+from deep500.cli.run import RUN_EXAMPLES, recipe_command
+from deep500.cli.scale import SCALE_EXAMPLES, scale_command
 from deep500.cli.summary import SUMMARY_EXAMPLES, summary_command
 from deep500.cli.validate import VALIDATE_EXAMPLES, validate_command
 from deep500.core.errors import Deep500Error
-from deep500.core.signals import signals_deferred
-from deep500.core.texts import shown_path
 
 __all__ = ["app", "main", "run_command"]
 
@@ -53,20 +53,6 @@ Examples:
   deep500 run digits_lenet
   deep500 run my_recipe.py --framework tensorflow --output result.json
   deep500 list frameworks
-"""
-RUN_EXAMPLES = """\b
-Examples:
-  deep500 run digits_lenet
-  deep500 run recipes/digits_lenet.py --framework tensorflow
-  deep500 run my_recipe.py --set batch_size=64 --set optimizer_kwargs.learning_rate=0.05
-  deep500 run my_recipe.py --device gpu:0 --seed 3 --output result.json
-  deep500 run my_recipe.py --checkpoint run1 --checkpoint-every 100steps
-  deep500 run my_recipe.py --resume run1
-
-\b
-Exit code:
-  0 PASSED, 1 FAILED, 2 a mistake in the command or the recipe,
-  70 a fault of Deep500, 130 interrupted (a result file is marked as incomplete)
 """
 LIST_EXAMPLES = """\b
 Examples:
@@ -92,7 +78,8 @@ def main() -> None:
 def run_command(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     try:
-        code = int(app(list(arguments), standalone_mode=False, prog_name="deep500") or 0)
+        given = list(arguments)
+        code = int(app(given, standalone_mode=False, prog_name="deep500", obj=tuple(given)) or 0)
         sys.stdout.flush()  # here a full disk shows, or a reader that has left
         return code
     except _PARSER_ERRORS as error:
@@ -111,7 +98,7 @@ def run_command(arguments: Sequence[str]) -> int:
             print_error(reason)
             return MISTAKE
         print_traceback()
-        print_error("this is a fault of Deep500, not of what you typed; please report it with the lines above.")
+        print_error(OWN_FAULT)
         return FAULT
 
 
@@ -128,67 +115,6 @@ def deep500(
         print(context.get_help())
 
 
-@app.command(epilog=RUN_EXAMPLES)
-def run(
-    recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that comes with Deep500.")],
-    framework: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Run it with this framework instead of the recipe's.")
-    ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a MUTABLE key; may be given several times."),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of the first weights and the samplers.")] = None,
-    device: Annotated[str | None, typer.Option(metavar="DEVICE", help="Where to run: cpu, gpu or gpu:N.")] = None,
-    output: Annotated[str | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.")] = None,
-    checkpoint: Annotated[str | None, typer.Option(metavar="DIR", help="Write checkpoints to this folder.")] = None,
-    checkpoint_every: Annotated[
-        str | None, typer.Option(metavar="N[steps|epochs]", help="How often; every epoch by default.")
-    ] = None,
-    resume: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Go on from the newest checkpoint in this folder.")
-    ] = None,
-    runs: Annotated[int | None, typer.Option(metavar="N", help="Train N times, from a seed each.")] = None,
-    deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="Equal runs give equal bits, where the framework can.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Write nothing but the verdict.")] = False,
-) -> int:
-    """Run a recipe and tell whether it PASSED."""
-    with signals_deferred():  # libraries in C++ do not survive Ctrl-C while they are imported
-        from deep500.recipe.loading import load_recipe
-        from deep500.recipe.overrides import override_recipe, parse_assignment
-        from deep500.recipe.reporter import ConsoleReporter
-        from deep500.recipe.runner import execute_recipe
-
-    loaded = load_recipe(recipe)
-    assignments = [parse_assignment(text) for text in changes or ()]
-    assignments += [("runs", runs)] if runs is not None else []
-    assignments += [("deterministic", True)] if deterministic else []
-    loaded = override_recipe(loaded, changes=assignments, framework=framework, seed=seed, device=device)
-    try:
-        result = execute_recipe(
-            loaded,
-            output=output,
-            reporter=ConsoleReporter(quiet=quiet),
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            resume=resume,
-        )
-    except (Deep500Error, KeyboardInterrupt, BrokenPipeError):
-        raise
-    except BaseException as error:
-        # The recipe's own code (an event, a gradient modifier) is the user's, not Deep500's.
-        message = recipe_error(loaded.path, error)
-        if message is None:
-            raise
-        print_error(message)
-        return MISTAKE
-    if output is not None and not quiet:
-        print(f"The result is in {shown_path(output)}")
-    return PASSED if result.passed else FAILED
-
-
 @app.command(name="list", epilog=LIST_EXAMPLES)
 def list_(
     kind: Annotated[str | None, typer.Argument(help="What to list; without it, the kinds are listed.")] = None,
@@ -200,6 +126,7 @@ def list_(
     return PASSED
 
 
+app.command(name="run", epilog=RUN_EXAMPLES)(recipe_command)
 app.command(name="env", epilog=ENV_EXAMPLES)(environment_command)
 app.command(name="bench", cls=BenchCommand, epilog=BENCH_EXAMPLES)(bench_command)
 app.command(name="lint", epilog=LINT_EXAMPLES)(lint_command)
@@ -210,4 +137,5 @@ app.command(name="validate", epilog=VALIDATE_EXAMPLES)(validate_command)
 app.command(name="profile", epilog=PROFILE_EXAMPLES)(profile_command)
 app.command(name="summary", epilog=SUMMARY_EXAMPLES)(summary_command)
 app.command(name="picture", epilog=PICTURE_EXAMPLES)(picture_command)
+app.command(name="scale", epilog=SCALE_EXAMPLES)(scale_command)
 app.add_typer(op_app, name="op")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from deep500.core.errors import Deep500Error, PluginError, UnknownNameError, near_miss
+from deep500.core.requirement import Requirement
 
 __all__ = ["Registry"]
 
@@ -20,14 +21,24 @@ class Registry:
 
     Listing names reads the folder and imports nothing. Loading one imports that one. A plug-in file's ``__all__``
     names exactly one object: the plug-in. Other distributions add theirs through the entry-point group of the
-    package's name (``deep500.networks.models``); an entry point cannot replace a plug-in that Deep500 brings.
+    package's name (``deep500.networks.models``); an entry point cannot replace a plug-in that Deep500 brings. Where
+    plug-ins may need a framework, each adapter may bring one, too: the file named for the kind, under the name that the
+    adapter's package has as a constant (``communicator.py`` and ``COMMUNICATOR = "..."``).
 
     Example:
         >>> Registry("optimizer", "deep500.training.optimizers").names()[:3]
         ['accelegrad', 'adagrad', 'adam']
     """
 
-    def __init__(self, kind: str, package: str, *, entry_point_group: str | None = None, whole_module: bool = False):
+    def __init__(
+        self,
+        kind: str,
+        package: str,
+        *,
+        entry_point_group: str | None = None,
+        whole_module: bool = False,
+        adapters: str | None = None,
+    ) -> None:
         """Describe where plug-ins of this kind live.
 
         Args:
@@ -35,16 +46,19 @@ class Registry:
             package: The package that holds one file each: ``"deep500.networks.models"``.
             entry_point_group: Group in which other distributions register; by default the package's own name.
             whole_module: The plug-in is the module itself instead of the one object that its ``__all__`` names.
+            adapters: The package of the adapters, where these bring plug-ins of this kind. Their packages are imported
+                to list names, which loads no framework.
         """
         self.kind = kind
         self.package = package
         self.entry_point_group = entry_point_group or package
         self.whole_module = whole_module
+        self.adapters = adapters
         self._loaded: dict[str, Any] = {}
 
     def names(self) -> list[str]:
         """Return the names of all plug-ins of this kind, sorted, without importing any."""
-        return sorted(set(self._file_names()) | set(self._entry_points()))
+        return sorted(set(self._file_names()) | set(self._entry_points()) | set(self._of_adapters()))
 
     def get(self, name: str) -> Any:
         """Import and return one plug-in.
@@ -81,10 +95,27 @@ class Registry:
     def _entry_points(self) -> dict[str, importlib.metadata.EntryPoint]:
         return {point.name: point for point in importlib.metadata.entry_points(group=self.entry_point_group)}
 
+    def _of_adapters(self) -> dict[str, types.ModuleType]:
+        """Return the adapter of each plug-in that one brings, by the plug-in's name."""
+        if self.adapters is None:
+            return {}
+        adapters = Registry("adapter", self.adapters, whole_module=True)
+        named = {adapter: getattr(adapters.get(adapter), self.kind.upper(), None) for adapter in adapters}
+        return {name: adapters.get(adapter) for adapter, name in named.items() if isinstance(name, str)}
+
+    def _load_from_adapter(self, name: str, adapter: types.ModuleType) -> Any:
+        requirement = getattr(adapter, "REQUIREMENT", None)
+        if isinstance(requirement, Requirement):
+            requirement.require(f"The {self.kind} {name!r}")
+        return self._only_object(importlib.import_module(f"{adapter.__name__}.{self.kind}"))
+
     def _load(self, name: str) -> Any:
         if name in self._file_names():
             module = importlib.import_module(f"{self.package}.{name}")
             return module if self.whole_module else self._only_object(module)
+        adapters = self._of_adapters()
+        if name in adapters:
+            return self._load_from_adapter(name, adapters[name])
         points = self._entry_points()
         if name in points:
             return self._load_entry_point(points[name])

@@ -1,3 +1,4 @@
+from .agreement import CommunicatorRanks
 from .catalogue import COMMUNICATORS, SCHEMES
 from .communication import CommunicationNetwork
 from .communicator import ANY_SOURCE, Capabilities, Communicator, Work
@@ -14,6 +15,7 @@ from .metrics.staleness import Staleness
 from .samplers.distributed_sampler import DistributedSampler
 from .samplers.partitioned_distributed_sampler import PartitionedDistributedSampler
 from .scheme import Scheme, StepContext
+from .simulation.delays import Disturbance
 from .time_split import RankTimes, StepTimes, TimeSplit
 
 __all__ = [
@@ -25,9 +27,11 @@ __all__ = [
     "CommunicationNetwork",
     "CommunicationVolume",
     "Communicator",
+    "CommunicatorRanks",
     "ConsensusDistance",
     "DistributedOptimizer",
     "DistributedSampler",
+    "Disturbance",
     "ExposedExchange",
     "FlatBuffer",
     "FlatBuffers",

@@ -70,12 +70,19 @@ def exchange(communicator: Communicator, array: NDArray[Any], peers: Iterable[in
         array: One-dimensional and contiguous; it is not changed.
         peers: Ranks; the relation must be symmetric. This rank itself may be among them, and costs nothing.
     """
-    others = sorted(set(peers) - {communicator.rank})
+    rank, size = communicator.rank, communicator.size
+    others = set(peers) - {rank}
     received = {peer: np.empty_like(array) for peer in others}
-    works = [communicator.isendrecv(array, peer, received[peer], peer) for peer in others]
+    # Where all ranks have neighbours at the same distances, what comes first is waited for first.
+    destinations = sorted(others, key=lambda peer: (peer - rank) % size)
+    sources = sorted(others, key=lambda peer: (rank - peer) % size)
+    works = [
+        communicator.isendrecv(array, destination, received[source], source)
+        for destination, source in zip(destinations, sources, strict=True)
+    ]
     for work in works:
         work.wait()
-    return {**received, communicator.rank: array}
+    return {**received, rank: array}
 
 
 def mix(communicator: Communicator, array: NDArray[Any], weights: Mapping[int, float]) -> None:

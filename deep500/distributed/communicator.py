@@ -257,7 +257,7 @@ class Communicator(abc.ABC):
         half = is_half(array.dtype)
         wide = array.astype(np.float32) if half else array
         target = array if share is None else share
-        wide_target = wide if share is None else (np.empty(share.size, np.float32) if half else share)
+        wide_target = wide if share is None else (np.empty_like(share, np.float32) if half else share)
         self._record(name, array, wide, root)
         call = Call(
             name,

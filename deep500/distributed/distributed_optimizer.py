@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,9 +16,11 @@ from deep500.core.texts import shown
 from deep500.distributed.catalogue import SCHEMES
 from deep500.distributed.communication import CommunicationNetwork
 from deep500.distributed.communicator import Communicator
-from deep500.distributed.flat_buffers import Bucket, OverlappingExecutor
+from deep500.distributed.failures import Shrink, Survival
+from deep500.distributed.flat_buffers import Bucket, OverlappingExecutor, TakingExecutor
 from deep500.distributed.launch_environment import create_communicator
 from deep500.distributed.scheme import Scheme, StepContext
+from deep500.distributed.surviving_communicator import SurvivingCommunicator
 from deep500.networks.parameter_updates import ParameterUpdates
 from deep500.training.optimizer import Optimizer, ThreeStepOptimizer
 
@@ -26,6 +28,8 @@ __all__ = ["DEFAULT_BUCKET_SIZE_BYTES", "DistributedOptimizer"]
 
 #: Size of a bucket: large enough that the latency of a message does not count, small enough to begin early.
 DEFAULT_BUCKET_SIZE_BYTES = 4 << 20
+
+Result = TypeVar("Result")
 
 #: What is read from and written to the base optimizer, besides its hyperparameters.
 _OF_THE_BASE = ("step_count", "gradient_modifier", "accumulation_steps", "ema_decay")
@@ -56,11 +60,17 @@ class DistributedOptimizer(Optimizer):
         ...             self.network.feed_tensor(param_name, param)
         ...         return output
 
+    With a communicator that survives failures (``create_communicator(on_failure="shrink")`` makes one, a
+    :class:`~deep500.distributed.surviving_communicator.SurvivingCommunicator`) training goes on with the ranks that are
+    left when some fail: each step is repeated by them where it was not done by all, and means are over them.
+
     Attributes:
         base_optimizer: The optimizer whose step is taken. Its hyperparameters are read and written here as well.
         communicator: What carries the messages.
         communication: The same for arrays of any shape.
-        scheme: What is exchanged, and when.
+        scheme: What is exchanged, and when; another object of the same kind after a rank has failed.
+        on_shrink: Functions that are called with a :class:`~deep500.distributed.failures.Shrink` on each rank that is
+            left when others have failed, before the step is repeated: to part the samples anew.
     """
 
     def __init__(
@@ -106,8 +116,12 @@ class DistributedOptimizer(Optimizer):
             known = ", ".join(SCHEMES.names())
             raise TrainingError(f"scheme was given as {shown(scheme)}; accepted is a Scheme or one of: {known}.")
         size = check_count("bucket_size_bytes", bucket_size_bytes, least=1, error=TrainingError)
-        self._context = StepContext(base_optimizer, communicator, self._update)
-        self._buckets = self._context.gradients.buckets(size)
+        self.on_shrink: list[Callable[[Shrink], None]] = []
+        self._survival = Survival(self) if isinstance(communicator, SurvivingCommunicator) else None
+        self._bucket_size_bytes = size
+        self._begin()
+        self._overlaps = isinstance(self.executor, OverlappingExecutor)
+        self._takes = isinstance(self.executor, TakingExecutor)  # known now, since such a look takes microseconds
         self._check_ranks_agree(size)
         if broadcasts_start:
             self._broadcast_start()
@@ -133,12 +147,36 @@ class DistributedOptimizer(Optimizer):
         """What changes the parameters for the base optimizer."""
         return self.base_optimizer.updates
 
+    @property
+    def steps_begun(self) -> int:
+        """Number of steps that were done."""
+        return self._context.step
+
+    @property
+    def shares_updates(self) -> bool:
+        """Whether ranks update different parameters, and have the optimizer's state of these alone."""
+        return len(self._context.updated_names) < len(self._context.gradients.names)
+
+    def together(self, action: Callable[[], Result]) -> Result:
+        """Carry out something that all ranks do together, such as a broadcast between two steps.
+
+        Where a rank fails meanwhile and the communicator survives it, those that are left do it again, after they have
+        gone back to the parameters and states from before.
+
+        Args:
+            action: Called on every rank; what it changes besides this optimizer must not matter when it is repeated.
+        """
+        return action() if self._survival is None else self._survival.run(action)
+
     def step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Train on this rank's minibatch; see :meth:`Optimizer.step`.
 
         Returns:
             Outputs and losses of this rank's minibatch.
         """
+        return self.together(lambda: self._step(inputs))
+
+    def _step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         base, context, updates = self.base_optimizer, self._context, self.base_optimizer.updates
         context.updates_itself = True
         context.is_update = updates.pending + 1 >= base.accumulation_steps
@@ -197,6 +235,37 @@ class DistributedOptimizer(Optimizer):
         self.scheme.restore(state["scheme"])
         self._context.step = step
 
+    def snapshot(self) -> State:
+        """Return what :meth:`rejoin` goes back to: the state of this rank and of its executor."""
+        return {"executor": self.executor.state(), "optimizer": self.state()}
+
+    def rejoin(self, scheme: Scheme, before: State) -> Any:
+        """Go back to a snapshot with the ranks that there are now, all together; the first one's parameters count.
+
+        Args:
+            scheme: As the one in use was before it was bound.
+            before: What :meth:`snapshot` returned.
+
+        Returns:
+            What was in use before, whose buffers may be part of exchanges that failed.
+        """
+        own, abandoned = before["optimizer"], self._context
+        self.executor.restore(before["executor"])
+        self.base_optimizer.restore(own["base"])
+        self.communication = CommunicationNetwork(self.communicator)
+        self.scheme = scheme
+        self._begin()
+        self._context.step = own["step"]
+        self._broadcast_start()
+        scheme.bind(self._context)
+        scheme.restore(own["scheme"])
+        return abandoned
+
+    def _begin(self) -> None:
+        """Make the buffers of the gradients."""
+        self._context = StepContext(self.base_optimizer, self.communicator, self._update)
+        self._buckets = self._context.gradients.buckets(self._bucket_size_bytes)
+
     def _check_base(self, base: Any) -> None:
         if not isinstance(base, Optimizer):
             raise TrainingError(
@@ -245,9 +314,15 @@ class DistributedOptimizer(Optimizer):
 
     def _run_backward(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Run the network and differentiate, and hand the gradients to the scheme bucket by bucket."""
-        executor = self.executor
-        if isinstance(executor, OverlappingExecutor):
-            return executor.gradient_buckets(inputs, self.loss, self._context.gradients, self._buckets, self._hand_over)
+        executor: Any = self.executor
+        if self._context.differentiate is not None:
+            return self._context.differentiate(inputs, self.loss)
+        if self._overlaps:
+            gradients, buckets = self._context.gradients, self._buckets
+            overlapped: dict[str, Any]
+            overlapped = executor.gradient_buckets(inputs, self.loss, gradients, buckets, self._hand_over)
+            return overlapped
+        outputs: dict[str, Any]
         outputs = executor.inference_and_backprop(inputs, self.loss)
         for bucket in self._buckets:
             for name in bucket.names:
@@ -258,10 +333,21 @@ class DistributedOptimizer(Optimizer):
 
     def _update(self) -> None:
         """Update with the gradients in the buffers."""
-        if not isinstance(self.executor, OverlappingExecutor):
+        executor: Any = self.executor
+        in_place = self._overlaps or self._context.differentiate is not None
+        if in_place and self._takes:
+            executor.take_exchanged(self._context.gradients)
+        if not in_place or self._needs_own_gradients():
             self.executor.replace_gradients(self._exchanged)
         # A framework's own optimizer updates in its own way.
         getattr(self.base_optimizer, "apply_gradients", self.updates.apply)()
+
+    def _needs_own_gradients(self) -> bool:
+        """Whether gradients in the buffers do not do: they may be kept after this step, or are not all used."""
+        base = self.base_optimizer
+        may_keep = isinstance(base, ThreeStepOptimizer) and not base.is_pure
+        is_part = len(self._context.updated_names) < len(self._context.gradients.names)
+        return may_keep or is_part or base.gradient_modifier is not None or base.accumulation_steps > 1
 
     def _hand_over(self, bucket: Bucket) -> None:
         self.scheme.on_bucket(bucket, self._context)
@@ -270,7 +356,10 @@ class DistributedOptimizer(Optimizer):
         """Return the gradient to use, in memory of its own: the optimizer may keep it, and the buffer is used again."""
         if name not in self._context.updated_names:
             return None
-        native = self.executor.to_native(np.array(self._context.gradients[name]), self.network.parameters[name])
+        value: Any = self._context.gradients[name]
+        if self._context.differentiate is not None:
+            value = self.executor.to_numpy(self.executor.declared_layout(name, gradient))
+        native = self.executor.to_native(np.array(value), self.network.parameters[name])
         return self.executor.held_layout(name, native)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from deep500.core.errors import InvalidInputError
 from deep500.core.tensor_descriptor import TensorDescriptor
 
-__all__ = ["Bucket", "FlatBuffer", "FlatBuffers", "OverlappingExecutor"]
+__all__ = ["Bucket", "FlatBuffer", "FlatBuffers", "FlatExecutor", "OverlappingExecutor", "TakingExecutor"]
 
 
 class _Memory:
@@ -185,4 +185,30 @@ class OverlappingExecutor(Protocol):
             gradients: Where the gradients go; zeros by parameters that the loss ignores.
             buckets: All buckets, in the order in which they are to be handed out.
             on_bucket: Called for each.
+        """
+
+
+@runtime_checkable
+class TakingExecutor(Protocol):
+    """An executor with :meth:`OverlappingExecutor.gradient_buckets` that has to be told when the exchange is over.
+
+    An adapter whose update does not read the buffers themselves, as on a GPU, has this method too.
+    """
+
+    def take_exchanged(self, gradients: FlatBuffers) -> None:
+        """Use, from now on, the gradients as they stand in the buffers; called before each update."""
+
+
+@runtime_checkable
+class FlatExecutor(Protocol):
+    """An executor that can have its parameters in flat buffers, so that whoever exchanges them need not copy them."""
+
+    def lay_parameters(self, buffers: FlatBuffers) -> bool:
+        """Move the parameters, as they are, into the buffers, unless they are there.
+
+        Args:
+            buffers: Of all parameters.
+
+        Returns:
+            Whether the buffers are the parameters' own memory from now on: what is written there counts at once.
         """

@@ -10,6 +10,8 @@ from deep500.core.errors import CommunicationError
 from deep500.core.texts import shown
 from deep500.distributed.catalogue import COMMUNICATORS
 from deep500.distributed.communicator import Communicator
+from deep500.distributed.rank_options import ON_FAILURE
+from deep500.distributed.surviving_communicator import SurvivingCommunicator
 
 __all__ = ["LaunchEnvironment", "create_communicator", "detect"]
 
@@ -21,6 +23,10 @@ _LAUNCHERS = (
     ("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"),
     ("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"),
 )
+
+#: The communicator of ranks that ``torchrun`` started, and the one of those that are to go on when one fails.
+_OF_TORCHRUN = "torch_distributed"
+_SURVIVING = "ulfm"
 
 #: Slurm numbers the steps that are no ``srun`` (a batch script, an interactive shell) from here.
 _SLURM_OTHER_STEPS = 0xFFFFFFF0
@@ -82,30 +88,44 @@ def detect(variables: Mapping[str, str] | None = None) -> LaunchEnvironment:
     return first
 
 
-def create_communicator(name: str | None = None, *, timeout_s: float | None = None) -> Communicator:
+def create_communicator(
+    name: str | None = None, *, timeout_s: float | None = None, on_failure: str = "abort"
+) -> Communicator:
     """Return the communicator of this rank, chosen by how the process was started.
 
     Args:
         name: ``"mpi"``, ``"local"`` or another of ``COMMUNICATORS``; by default the one that fits.
         timeout_s: After how long a peer that does not answer is an error; ``None`` waits for ever.
+        on_failure: ``"abort"``, or ``"shrink"`` for a communicator that can go on when a rank fails.
 
     Raises:
-        CommunicationError: The communicator does not see the ranks that the launcher started.
+        CommunicationError: The communicator does not see the ranks that the launcher started, or cannot go on without
+            one of them though it is to.
         UnknownNameError: There is no communicator of this name.
     """
+    if on_failure not in ON_FAILURE:
+        raise CommunicationError(
+            f"on_failure was given as {shown(on_failure)}; accepted is one of: {', '.join(ON_FAILURE)}."
+        )
     environment = detect()
-    chosen = _fitting(environment) if name is None else name
+    shrinks = on_failure == "shrink"
+    chosen = _fitting(environment, shrinks) if name is None else name
     kind = COMMUNICATORS.get(chosen)
     started = f"{environment.launcher} started {environment.size} ranks"
+    if shrinks and environment.size > 1 and not issubclass(kind, SurvivingCommunicator):
+        raise CommunicationError(
+            f"Received on_failure='shrink' with the communicator {chosen!r}, which cannot go on when a rank fails. "
+            f"Accepted is {_SURVIVING!r}, which runs on Open MPI under mpiexec --with-ft ulfm; or on_failure='abort'."
+        )
     if chosen == "local" and environment.size > 1:
         raise CommunicationError(
             f"Received the communicator 'local' of a single rank, but {started}, which would each train alone. Leave "
             "the name out, or start a single process."
         )
-    if chosen == "mpi" and environment.launcher == "torchrun" and environment.size > 1:
+    if chosen in ("mpi", _SURVIVING) and environment.launcher == "torchrun" and environment.size > 1:
         raise CommunicationError(
-            f"Received the communicator 'mpi', but {started}, of which MPI sees each alone (size 1). Start them with "
-            f"mpiexec -n {environment.size}, or name a communicator that torchrun serves."
+            f"Received the communicator {chosen!r}, but {started}, of which MPI sees each alone (size 1). Start them "
+            f"with mpiexec -n {environment.size}, or name a communicator that torchrun serves."
         )
     communicator: Communicator = kind(timeout_s=timeout_s)
     if (communicator.size, communicator.rank) != (
@@ -121,16 +141,16 @@ def create_communicator(name: str | None = None, *, timeout_s: float | None = No
     return communicator
 
 
-def _fitting(environment: LaunchEnvironment) -> str:
+def _fitting(environment: LaunchEnvironment, shrinks: bool) -> str:
     if environment.size == 1:
         return "local"
     if environment.launcher != "torchrun":
-        return "mpi"
-    if "torch_distributed" in COMMUNICATORS:
-        return "torch_distributed"
+        return _SURVIVING if shrinks else "mpi"
+    if _OF_TORCHRUN in COMMUNICATORS:
+        return _OF_TORCHRUN
     raise CommunicationError(
         f"torchrun started {environment.size} ranks (WORLD_SIZE), of which MPI would see each alone (size 1). Start "
-        f"them with mpiexec -n {environment.size}, or install a communicator named torch_distributed."
+        f"them with mpiexec -n {environment.size}, or install a communicator named {_OF_TORCHRUN}."
     )
 
 

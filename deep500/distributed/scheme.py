@@ -12,7 +12,7 @@ from deep500.core.errors import CheckpointError, TrainingError
 from deep500.core.stateful import State
 from deep500.core.texts import shown
 from deep500.distributed.communicator import Communicator, Work
-from deep500.distributed.flat_buffers import Bucket, FlatBuffers
+from deep500.distributed.flat_buffers import Bucket, FlatBuffers, FlatExecutor
 from deep500.networks.graph_executor import GraphExecutor
 from deep500.training.optimizer import Optimizer
 
@@ -33,6 +33,8 @@ class StepContext:
         updated_names: The parameters that this rank updates.
         updates_itself: Whether the base optimizer updates in this step, as it does unless a scheme says otherwise.
         update: Updates the parameters with the gradients in the buffers, once more than the step does.
+        differentiate: Runs the network and leaves gradients of the whole at the executor, in the place of backward and
+            exchange; called with inputs and loss. ``None``, as it is unless a scheme says otherwise, for those.
     """
 
     def __init__(self, base_optimizer: Optimizer, communicator: Communicator, update: Callable[[], None]) -> None:
@@ -45,6 +47,7 @@ class StepContext:
         """
         self.update = update
         self.updates_itself = True
+        self.differentiate: Callable[[Mapping[str, Any], str], dict[str, Any]] | None = None
         self.communicator = communicator
         self.base_optimizer = base_optimizer
         self.executor: GraphExecutor = base_optimizer.executor
@@ -55,6 +58,7 @@ class StepContext:
         self.is_update = True
         self.updated_names: frozenset[str] = frozenset(self._descriptors)
         self._parameters: FlatBuffers | None = None
+        self._are_laid = False
         self._works: list[Work] = []
 
     @property
@@ -63,9 +67,15 @@ class StepContext:
         return self.base_optimizer.step_count
 
     def fetch_parameters(self) -> FlatBuffers:
-        """Return the parameters as they are now in flat buffers; :meth:`feed_parameters` sets what is changed there."""
+        """Return the parameters as they are now in flat buffers; :meth:`feed_parameters` sets what is changed there.
+
+        Where the framework allows, the buffers are the parameters' own memory, and changes count at once.
+        """
         if self._parameters is None:
             self._parameters = FlatBuffers(self._descriptors)
+        self._are_laid = isinstance(self.executor, FlatExecutor) and self.executor.lay_parameters(self._parameters)
+        if self._are_laid:
+            return self._parameters
         for name in self._descriptors:
             stored = self.executor.declared_layout(name, self.executor.stored_tensor(name))
             self._parameters[name][...] = self.executor.to_numpy(stored)
@@ -75,8 +85,9 @@ class StepContext:
         """Set the parameters to what stands in the buffers that :meth:`fetch_parameters` returned."""
         if self._parameters is None:
             raise TrainingError("feed_parameters() was called before fetch_parameters(), which makes the buffers.")
-        for name in self._descriptors:
-            self.executor.feed(name, self._parameters[name])
+        if not self._are_laid:
+            for name in self._descriptors:
+                self.executor.feed(name, self._parameters[name])
 
     def mean_later(self, array: NDArray[Any]) -> None:
         """Begin to replace an array by its mean over all ranks; :meth:`wait` finishes.

@@ -88,12 +88,42 @@ class TimeSplit:
             )
         self._rows.append(row)
 
+    def add(self, other: TimeSplit) -> None:
+        """Add the steps of another split of the same ranks."""
+        for row in other._rows:
+            self.record([StepTimes(*times) for times in row.tolist()])
+
     def record_own(self, times: StepTimes, communicator: Communicator) -> None:
         """Add a step, each rank giving its own times; a collective operation."""
         own = np.array([times.compute_s, times.exchange_s, times.exposed_s])
         everyone = np.empty(3 * communicator.size)
         communicator.allgather(own, everyone)
         self.record([StepTimes(*row) for row in everyone.reshape(-1, 3).tolist()])
+
+    @classmethod
+    def gathered(cls, own: Sequence[StepTimes], communicator: Communicator) -> TimeSplit:
+        """Return the split of steps of which each rank has its own times; a collective operation.
+
+        Where ranks made different numbers of steps, the first ones count that all have made.
+        """
+        count = np.array([len(own)], np.int64)
+        communicator.allreduce(count, "minimum")
+        rows = np.array([[times.compute_s, times.exchange_s, times.exposed_s] for times in own[: int(count[0])]])
+        split = cls()
+        if len(rows):
+            everyone = np.empty(communicator.size * rows.size)
+            communicator.allgather(rows.reshape(-1), everyone)
+            for step in everyone.reshape(communicator.size, -1, 3).swapaxes(0, 1).tolist():
+                split.record([StepTimes(*row) for row in step])
+        return split
+
+    def times_s(self) -> NDArray[np.float64]:
+        """Return compute, exchange and exposed exchange of all steps, ``[step, rank, 3]``.
+
+        Raises:
+            MeasurementError: No step was recorded.
+        """
+        return self._table()
 
     def imbalance_s(self) -> NDArray[np.float64]:
         """Return how much less each rank computed than the slowest, ``[step, rank]``."""

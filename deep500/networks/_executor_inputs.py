@@ -59,13 +59,13 @@ class InputTaker(abc.ABC):
         if batch in self._accepted_batches and len(arrays) == len(values):
             kinds: Any = program.input_types  # they are tensors, or the batch had not been noted
             return program, [self.to_native(value, kind) for value, kind in zip(values, kinds)]
-        tensors = self._checked(program, inputs)
+        tensors = self._checked_inputs(program, inputs)
         is_plain = all(isinstance(kind, TensorDescriptor) for kind in program.input_types)
         if is_plain and len(arrays) == len(values) and all(dtype.isnative for dtype, _ in arrays):
             self._accepted_batches.add(batch)
         return program, tensors
 
-    def _checked(self, program: Program, inputs: Mapping[str, Any]) -> list[Any]:
+    def _checked_inputs(self, program: Program, inputs: Mapping[str, Any]) -> list[Any]:
         """Return the tensors that a program reads, checked."""
         tensors = []
         sizes: dict[str, tuple[int, str]] = {}

@@ -52,13 +52,14 @@ def find_transformation(key: str, value: Any) -> Transformation:
     return made
 
 
-def schedule_events(recipe: Recipe, optimizer: Optimizer, sampler: Sampler) -> list[Event]:
+def schedule_events(recipe: Recipe, optimizer: Optimizer, sampler: Sampler, ranks: int = 1) -> list[Event]:
     """Return the events that change hyperparameters as the recipe's ``schedule`` says.
 
     Args:
         recipe: The recipe.
         optimizer: Whose hyperparameters they are.
         sampler: Serves the training set, whose length tells how many steps an epoch has.
+        ranks: Number of ranks that train together.
 
     Raises:
         RecipeError: There is no such hyperparameter, or a schedule is none or takes no such arguments.
@@ -83,7 +84,7 @@ def schedule_events(recipe: Recipe, optimizer: Optimizer, sampler: Sampler) -> l
             raise RecipeError(f"'schedule' has per={shown(per)}; accepted are 'step' and 'epoch'.")
         made = catalogue.SCHEDULES.get(name) if isinstance(name, str) else name
         if isinstance(made, type):
-            arguments = {**_totals(made, recipe, sampler, per, arguments), **arguments}
+            arguments = {**_totals(made, recipe, (sampler, ranks), per, arguments), **arguments}
             made = call_with_arguments(made, "schedule", (), ((), arguments))
         if not callable(made):
             raise RecipeError(f"'schedule' has {shown(value)} for {hyperparameter!r}, which is not a schedule.")
@@ -130,22 +131,31 @@ def loss_scaling(optimizer: Optimizer) -> dict[str, Any] | None:
     return state
 
 
-def determinism(recipe: Recipe, executor: GraphExecutor) -> contextlib.AbstractContextManager[Any]:
-    """Return in what a recipe is trained: the deterministic mode, which tells its switches, where it asks for it."""
+def determinism(recipe: Recipe, executor: GraphExecutor, rank: int = 0) -> contextlib.AbstractContextManager[Any]:
+    """Return in what a recipe is trained: the deterministic mode, which tells its switches, where it asks for it.
+
+    Ranks draw from streams of their own; rank 0 from that of a single process.
+    """
     if not recipe.get("deterministic", False):
         return contextlib.nullcontext()
+    from deep500.core.random import random_stream
     from deep500.training.determinism import deterministic_mode
 
-    mode: contextlib.AbstractContextManager[Any] = deterministic_mode(executor, recipe["seed"])
+    seed = recipe["seed"]
+    if rank:
+        seed = int(random_stream(seed, "rank", rank).bit_generator.random_raw())
+    mode: contextlib.AbstractContextManager[Any] = deterministic_mode(executor, seed)
     return mode
 
 
-def _totals(kind: Any, recipe: Recipe, sampler: Sampler, per: str, given: Mapping[str, Any]) -> dict[str, int]:
+def _totals(
+    kind: Any, recipe: Recipe, served: tuple[Sampler, int], per: str, given: Mapping[str, Any]
+) -> dict[str, int]:
     """Return how long the training is, for a schedule that asks for it and was not told."""
     from deep500.training.budget import Budget
 
     budget = Budget.of(*(recipe.get(key) for key in ("epochs", "steps", "samples", "time_limit_s")))
-    planned = {"total_steps": budget.steps_planned(sampler), "total_epochs": budget.epochs_planned(sampler)}
+    planned = {"total_steps": budget.steps_planned(*served), "total_epochs": budget.epochs_planned(*served)}
     planned["total"] = planned[f"total_{per}s"]
     asked = named_parameters(kind) or {}
     return {name: total for name, total in planned.items() if name in asked and name not in given and total}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +10,14 @@ from deep500.core.errors import RecipeError
 from deep500.core.event import Event
 from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.datasets.dataset import Dataset
+from deep500.distributed.communicators.local import LocalCommunicator
+from deep500.distributed.samplers._rank_sampler import RankSampler
 from deep500.measure.regions import region
 from deep500.networks.graph_executor import GraphExecutor
 from deep500.networks.loss import Loss, find_loss
 from deep500.networks.network import Network
+from deep500.recipe._rank_share import RankShare
+from deep500.recipe._ranks import RankSetup, find_scheme
 from deep500.recipe._training_parts import (
     find_transformation,
     mixed_precision_network,
@@ -68,10 +73,14 @@ class Build:
     initial_weights_hash: str
 
 
-def build_recipe(recipe: Recipe) -> Build:
+def build_recipe(recipe: Recipe, setup: RankSetup | None = None) -> Build:
     """Build what a recipe describes. Names are resolved first, so that a slip is found before data are loaded.
 
     The regions ``"imports"``, ``"data"`` and ``"build"`` (:mod:`deep500.measure.regions`) tell how long it takes.
+
+    Args:
+        recipe: The recipe.
+        setup: The ranks that build it together, each its part; ``None`` for a process that is no rank.
 
     Raises:
         Deep500Error: Something that the recipe names does not exist, does not fit, or takes no such arguments.
@@ -89,8 +98,15 @@ def build_recipe(recipe: Recipe) -> Build:
         }
         events = [find_event(event) for event in copy_value(recipe.get("events", []), "'events'")]
         _check_same_framework(framework_of(recipe["executor"]), make_optimizer)
+        if "distributed" in recipe:
+            find_scheme(recipe["distributed"])
+        if setup is not None:
+            setup.check_precision(recipe)
+            events = setup.events_here(events)
     with region("data"):
         train_set, test_set = load_data()
+        if setup is not None:
+            setup.check_data(train_set, test_set)
     with region("build"):
         network = make_model(train_set, recipe["seed"])
         output = _append_loss(network, train_set, loss)
@@ -103,21 +119,29 @@ def build_recipe(recipe: Recipe) -> Build:
         _check_same_framework(executor.framework, make_optimizer)
         optimizer = call_with_arguments(make_optimizer, "optimizer", (executor, LOSS), recipe.arguments("optimizer"))
         optimizer = mixed_precision_optimizer(optimizer, recipe)
+        if setup is not None:
+            optimizer = setup.wrapped(optimizer, recipe)
         train_sampler, validation_sampler = (
-            _make_sampler(recipe, key, samplers[key], dataset, transformations[key])
+            _make_sampler(recipe, key, samplers[key], dataset, transformations[key], setup)
             for key, dataset in (("train_sampler", train_set), ("validation_sampler", test_set))
         )
-        events = [*schedule_events(recipe, optimizer, train_sampler), *events]
+        size = 1 if setup is None else setup.size
+        events = [*schedule_events(recipe, optimizer, train_sampler, size), *events]
+        seeds = _seeds(recipe, train_sampler, validation_sampler)
         train_sampler = with_input_pipeline(train_sampler, recipe)
-    is_own_network = not isinstance(recipe["model"], str) or recipe["model"].endswith(".onnx")
-    seeds = {
-        "recipe": recipe["seed"],
-        "initialisation": None if is_own_network else recipe.arguments("model")[1].get("seed", recipe["seed"]),
-        "train_sampler": getattr(train_sampler, "seed", None),
-        "validation_sampler": getattr(validation_sampler, "seed", None),
-    }
     parts = (executor, optimizer, train_sampler, validation_sampler)
     return Build(*parts, output, events, seeds, initial_weights_hash)
+
+
+def _seeds(recipe: Recipe, train_sampler: Sampler, validation_sampler: Sampler) -> dict[str, int | None]:
+    """Return the seeds of a run; of a rank's sampler the one that all ranks share."""
+    is_own_network = not isinstance(recipe["model"], str) or recipe["model"].endswith(".onnx")
+    return {
+        "recipe": recipe["seed"],
+        "initialisation": None if is_own_network else recipe.arguments("model")[1].get("seed", recipe["seed"]),
+        "train_sampler": getattr(train_sampler, "order_seed", getattr(train_sampler, "seed", None)),
+        "validation_sampler": getattr(validation_sampler, "seed", None),
+    }
 
 
 def _check_same_framework(framework: str | None, optimizer: Any) -> None:
@@ -169,15 +193,31 @@ def _check_classes(network: Network, output: str, *datasets: Dataset) -> None:
 
 
 def _make_sampler(
-    recipe: Recipe, key: str, sampler: Any, dataset: Dataset, transformations: list[Transformation]
+    recipe: Recipe,
+    key: str,
+    sampler: Any,
+    dataset: Dataset,
+    transformations: Sequence[Transformation],
+    setup: RankSetup | None,
 ) -> Sampler:
+    """Return a sampler as the recipe has it; of several ranks, that of this rank's part of the training set.
+
+    A test is dealt out to ranks by the trainer, minibatch by minibatch, so that its sampler is that of one process.
+    """
     args, kwargs = recipe.arguments(key)
+    leading: tuple[Any, ...] = (dataset, recipe["batch_size"])
+    is_of_rank = issubclass(sampler, RankSampler)
+    if is_of_rank:
+        communicator = LocalCommunicator() if setup is None else setup.communicator
+        leading = (dataset, recipe["batch_size"] // communicator.size, communicator)
     parameters = list(named_parameters(sampler) or ())
-    is_given = "seed" in kwargs or "seed" in parameters[: 2 + len(args)]
+    is_given = "seed" in kwargs or "seed" in parameters[: len(leading) + len(args)]
     if "seed" in parameters and not is_given:
         kwargs["seed"] = recipe["seed"]
-    made = call_with_arguments(sampler, key, (dataset, recipe["batch_size"]), (args, kwargs))
+    made: Sampler = call_with_arguments(sampler, key, leading, (args, kwargs))
     assert isinstance(made, Sampler)  # find_sampler lets only sampler classes through
+    if setup is not None and setup.size > 1 and key == "train_sampler" and not is_of_rank:
+        made = RankShare(made, setup.communicator)
     for transformation in transformations:
         made.add_transformation(transformation)
     return made

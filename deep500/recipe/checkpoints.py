@@ -18,6 +18,7 @@ from deep500.measure.clock import Stopwatch
 from deep500.recipe.recipe import Recipe
 from deep500.training.checkpoints.loading import Checkpoint, check_identity, checkpoint_folders, load_latest
 from deep500.training.events.checkpoint import CheckpointEvent
+from deep500.training.ranks import ALONE, Ranks
 from deep500.training.statistics import Outcome
 from deep500.training.training_event import RunnerEvent
 
@@ -124,6 +125,7 @@ def plan_checkpoints(
     checkpoint: str | PathLike[str] | None,
     every: str | int | None,
     resume: str | PathLike[str] | None,
+    ranks: Ranks = ALONE,
 ) -> CheckpointPlan:
     """Return what is done about checkpoints, once all of it is known to work.
 
@@ -133,6 +135,7 @@ def plan_checkpoints(
         every: How often; see :func:`parse_interval`.
         resume: Folder of the checkpoints to go on from. One that has none yet is accepted when it is ``checkpoint``
             too: then the run begins.
+        ranks: Who trains; all of them call this.
 
     Raises:
         RecipeError: An interval without a folder, or a folder that holds checkpoints of a run that is not gone on with.
@@ -155,7 +158,7 @@ def plan_checkpoints(
         raise RecipeError(f"{shown_path(folder)} is no folder, so that no checkpoint can be written to it.")
     latest = None
     if resume is not None and (checkpoint is None or not is_same or checkpoint_folders(folder)):
-        latest = load_latest(resume)
+        latest = load_latest(resume, ranks)
         _check_same_recipe(latest, recipe)
     identity = {"configuration_hash": recipe.configuration_hash, **recipe.description}
     return CheckpointPlan(CheckpointEvent(folder, keep=_KEEP, identity=identity, **interval), latest)

@@ -154,6 +154,12 @@ KEYS: dict[str, Key] = {
         required=True,
         takes_arguments=True,
     ),
+    "distributed": Key(
+        "What ranks exchange in each step, where there are several",
+        "a scheme's name (see: deep500 list schemes; default 'allreduce'), its class, or a DistributedOptimizer's",
+        _class_or_name,
+        takes_arguments=True,
+    ),
     "train_sampler": Key(
         "The order of the training samples",
         "a sampler's name (see: deep500 list samplers) or its class",
@@ -194,7 +200,7 @@ KEYS: dict[str, Key] = {
     "precision": Key("What is computed in", "'float32' (the default), 'bfloat16' or 'float16'", _precision),
     "deterministic": Key("Whether equal runs are to give equal bits", "True or False", _flag),
     "runs": Key("Trainings, with a seed each from the recipe's on", "a whole number from 1 (default 1)", _count),
-    "batch_size": Key("Samples a minibatch", "a whole number from 1", _count, required=True),
+    "batch_size": Key("Samples a minibatch, of all ranks together", "a whole number from 1", _count, required=True),
     "events": Key("Listeners of the training", "a list of events, their names, or pairs (name, arguments)", _sequence),
     "seed": Key(
         "Seed of the first weights and of the samplers", "a whole number from 0 to 2**64 - 1 (default 0)", _seed

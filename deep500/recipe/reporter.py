@@ -92,6 +92,9 @@ class ConsoleReporter:
             f"{result.framework['name']} {result.framework['version']} on {result.device}, "
             f"seed {result.seeds['recipe']}, configuration {result.configuration_hash[:12]}",
         )
+        if result.ranks is not None:
+            count = result.ranks["count"]
+            _write(console, f"{count} rank{'' if count == 1 else 's'}, scheme {result.ranks['scheme']}")
         if result.statistics.get("complete"):
             _write(console, f"The training has ended already, after {result.statistics['steps']} steps; its verdict:")
         elif result.resumed:

@@ -14,7 +14,7 @@ from deep500.core.files import write_atomically
 __all__ = ["SCHEMA_FILE", "SCHEMA_VERSION", "MetricResult", "RecipeResult", "write_result"]
 
 #: Version of the result file's form; it grows with every change that a reader could notice.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 #: JSON Schema of the result file.
 SCHEMA_FILE = Path(__file__).with_name("result.schema.json")
@@ -74,6 +74,9 @@ class RecipeResult:
             ``noise`` are those of the last process.
         numerics: What it was computed in: ``precision``, ``determinism`` (the switches of the deterministic mode, or
             ``None``) and ``loss_scaling`` (factor and skipped steps at the end, or ``None``).
+        ranks: Of a training on several ranks: their number, communicator and scheme, and for each rank the bytes that
+            it sent and received by the scheme (:class:`deep500.distributed.CommunicationVolume`) in the last process;
+            ``None`` for a process that is no rank.
         runs: Of several trainings: their seeds and verdicts, the values of each metric and statistics of them.
     """
 
@@ -100,6 +103,7 @@ class RecipeResult:
     resumed: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     numerics: dict[str, Any] = dataclasses.field(default_factory=dict)
     runs: dict[str, Any] | None = None
+    ranks: dict[str, Any] | None = None
 
     @property
     def passed(self) -> bool:

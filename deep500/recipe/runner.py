@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
-import logging
+import hashlib
 import sys
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from deep500.core.errors import Deep500Error, RecipeError
+from deep500.core.errors import RecipeError
 from deep500.core.event import Event
 from deep500.core.files import check_writable
 from deep500.core.requirement import Requirement
-from deep500.core.texts import message_of, shown, shown_path
+from deep500.core.texts import message_of, shown_path
+from deep500.distributed.communicator import Communicator
+from deep500.distributed.rank_options import RankOptions
 from deep500.frameworks import FRAMEWORKS
 from deep500.measure.environment.noise import take_witness
 from deep500.measure.environment.record import record_environment
@@ -23,6 +24,8 @@ from deep500.measure.metric import TestMetric
 from deep500.measure.metrics._timing import TimedMetric
 from deep500.measure.region_breakdown import RegionBreakdown
 from deep500.measure.regions import collect_regions, region
+from deep500.recipe._measuring import agreed_metrics, measure_if_possible, measure_metric, measure_what_there_is
+from deep500.recipe._ranks import RankReport, set_up_ranks
 from deep500.recipe._training_parts import determinism, loss_scaling
 from deep500.recipe.build import Build, build_recipe
 from deep500.recipe.checkpoints import CheckpointPlan, RunRecord, plan_checkpoints
@@ -32,17 +35,16 @@ from deep500.recipe.loading import is_loading
 from deep500.recipe.overrides import override_recipe
 from deep500.recipe.recipe import Recipe
 from deep500.recipe.reporter import ConsoleReporter, Reporter, SilentReporter
-from deep500.recipe.result import MetricResult, RecipeResult, write_result
+from deep500.recipe.result import RecipeResult, write_result
 from deep500.recipe.versions import versions_of_run
 from deep500.training.budget import Budget
 from deep500.training.divergence import explain_divergence
 from deep500.training.events.batch_hash import BatchHashEvent
+from deep500.training.ranks import ALONE
 from deep500.training.statistics import TrainingStatistics
 from deep500.training.trainer import Trainer
 
 __all__ = ["execute_recipe", "run_recipe"]
-
-logger = logging.getLogger(__name__)
 
 
 def run_recipe(
@@ -100,111 +102,150 @@ def execute_recipe(
     checkpoint: str | PathLike[str] | None = None,
     checkpoint_every: str | int | None = None,
     resume: str | PathLike[str] | None = None,
+    rank_options: RankOptions | None = None,
+    communicator: Communicator | None = None,
 ) -> RecipeResult:
     """Run a recipe and return all that was found.
 
     When the training is interrupted (Ctrl-C) or fails, the result so far is reported and written, marked as incomplete,
     before the exception goes on.
 
+    Started as one rank of several (``mpiexec``, ``srun``, ``torchrun``), all ranks run the recipe together, each with
+    its part of every minibatch and the scheme of the key ``distributed``; a recipe with the same minibatch means the
+    same on any number of ranks. Rank 0 alone reports and writes, and all ranks return its verdict. Events that do
+    nothing but report are rank 0's; others are on every rank, and what they decide is rank 0's decision.
+
     Args:
         recipe: The recipe. With the key ``runs`` it is trained several times
             (:func:`deep500.recipe.several_runs.execute_runs`).
         output: Path of a result file. That it can be written is checked before anything runs.
         reporter: Who is told; by default nobody.
-        checkpoint: Folder to write checkpoints to; by default ``resume``.
+        checkpoint: Folder to write checkpoints to; by default ``resume``. Ranks write one together, each its own state.
         checkpoint_every: How often: a number of steps, or a text such as ``"100steps"`` or ``"1epochs"``; by default
             every epoch.
-        resume: Folder of checkpoints of this very configuration to go on from. The result covers the whole training
-            then and says that it was resumed. A training that has ended is not trained again; its verdict is given.
+        resume: Folder of checkpoints of this very configuration to go on from, on as many ranks. The result covers the
+            whole training then and says that it was resumed. A training that has ended is not trained again; its
+            verdict is given.
+        rank_options: How the ranks of several hold together; settings of the machine.
+        communicator: What carries the messages of several ranks; by default what fits how the process was started.
 
     Raises:
         Deep500Error: What the recipe describes cannot be built or trained, or the result cannot be written.
+        RecipeError: Ranks have different recipes or data, or cannot share the minibatch evenly.
         CheckpointError: There is no checkpoint to go on from, or it is of another configuration.
     """
+    setup = set_up_ranks(recipe, rank_options, communicator)
+    ranks = ALONE if setup is None else setup.ranks
+    if not ranks.is_first:
+        output, reporter = None, None
     if recipe.get("runs", 1) > 1:
         from deep500.recipe.several_runs import execute_runs
 
-        return execute_runs(recipe, output, reporter, checkpoint, checkpoint_every, resume)
+        return execute_runs(recipe, output, reporter, checkpoint, checkpoint_every, resume, setup=setup)
     reporter = reporter or SilentReporter()
     if output is not None:
         check_writable(output, "result")
         if recipe.path is not None and Path(output).resolve() == Path(recipe.path).resolve():
             raise RecipeError(f"The result cannot be written to {shown_path(output)}: that is the recipe itself.")
     with collect_regions() as breakdown:
-        plan = plan_checkpoints(recipe, checkpoint, checkpoint_every, resume)
-        return _execute(recipe, output, reporter, breakdown, plan)
+        plan = plan_checkpoints(recipe, checkpoint, checkpoint_every, resume, ranks)
+        build = build_recipe(recipe, setup)
+        # Before a checkpoint is restored: it has its own place in the random streams that are seeded here.
+        with determinism(recipe, build.executor, ranks.rank) as switches:
+            return _Run(recipe, build, plan, reporter, RankReport(setup, recipe)).execute(switches, output, breakdown)
 
 
-def _execute(
-    recipe: Recipe,
-    output: str | PathLike[str] | None,
-    reporter: Reporter,
-    breakdown: RegionBreakdown,
-    plan: CheckpointPlan,
-) -> RecipeResult:
-    build = build_recipe(recipe)
-    # Before a checkpoint is restored: it has its own place in the random streams that are seeded here.
-    with determinism(recipe, build.executor) as switches:
-        return _execute_build(recipe, build, switches, output, reporter, breakdown, plan)
+class _Run:
+    """One training of a recipe that is built."""
 
+    def __init__(
+        self, recipe: Recipe, build: Build, plan: CheckpointPlan, reporter: Reporter, report: RankReport
+    ) -> None:
+        self.recipe, self.build, self.plan, self.reporter = recipe, build, plan, reporter
+        self.report = report
+        self.ranks = build.optimizer.ranks
+        self.metrics = [(metric.fresh(), acceptable) for metric, acceptable in recipe.metrics]
+        for metric, _ in self.metrics:
+            metric.synchronize = build.executor.synchronize
+        samplers = (build.train_sampler, build.validation_sampler)
+        self.trainer = Trainer(*samplers, build.executor, build.optimizer, build.output)
+        self.batches = BatchHashEvent()
 
-def _execute_build(
-    recipe: Recipe,
-    build: Build,
-    switches: dict[str, Any] | None,
-    output: str | PathLike[str] | None,
-    reporter: Reporter,
-    breakdown: RegionBreakdown,
-    plan: CheckpointPlan,
-) -> RecipeResult:
-    metrics = [(metric.fresh(), acceptable) for metric, acceptable in recipe.metrics]
-    for metric, _ in metrics:
-        metric.synchronize = build.executor.synchronize
-    result = _new_result(recipe, build, switches)
-    trainer = Trainer(build.train_sampler, build.validation_sampler, build.executor, build.optimizer, build.output)
-    batches, record = BatchHashEvent(), RunRecord(result.started)
-    own = [metric for metric, _ in metrics if isinstance(metric, Event)]
-    planned = Budget.of(*(recipe.get(key) for key in BUDGETS)).epochs_planned(build.train_sampler)
-    shown_events = reporter.events(-1 if planned is None else planned)
-    events = [*shown_events, *build.events, batches, record, *own]
-    if plan.event is not None:
-        events.append(plan.event)
-    if plan.latest is not None:
-        trainer.restore(plan.latest.state)
-        record.go_on_from(plan.latest)
-        result.started, result.resumed = record.started, record.resumed
-        result.statistics = trainer.statistics.to_dict() if trainer.statistics else {}
-    witness = take_witness()
-    reporter.started(result)
-    try:
-        statistics = _train(trainer, recipe, events, [metric for metric, _ in metrics], record.earlier_s)
-        result.failure = explain_divergence(trainer, statistics)
+    def execute(
+        self, switches: dict[str, Any] | None, output: str | PathLike[str] | None, breakdown: RegionBreakdown
+    ) -> RecipeResult:
+        """Train, measure, report and write."""
+        trainer, plan, build = self.trainer, self.plan, self.build
+        result = _new_result(self.recipe, build, switches)
+        record = RunRecord(result.started)
+        events = self._events(record)
+        if plan.latest is not None:
+            trainer.restore(plan.latest.state)
+            record.go_on_from(plan.latest)
+            result.started, result.resumed = record.started, record.resumed
+            result.statistics = trainer.statistics.to_dict() if trainer.statistics else {}
+        result.ranks = self.report.content(together=True)
+        witness = take_witness()
+        self.reporter.started(result)
+        try:
+            self._train_and_measure(result, events, record.earlier_s)
+            result.complete = True
+        except BaseException as error:
+            result.failure = f"{type(error).__name__}: {message_of(error)}"
+            if isinstance(error, KeyboardInterrupt):
+                result.failure = "interrupted"
+                if plan.event is not None and plan.event.written is not None:
+                    result.failure += f"; it goes on with --resume {shown_path(plan.event.writer.folder)}"
+            raise
+        finally:
+            _close_input(build)
+            result.ended = _now()
+            result.numerics["loss_scaling"] = loss_scaling(build.optimizer)
+            result.statistics = trainer.statistics.to_dict() if trainer.statistics else {}
+            if not result.complete:
+                result.ranks = self.report.content(together=False)
+                result.first_epoch_batches_hash = self._batches_hash(together=False)
+            if not result.metrics:
+                result.metrics = [measure_what_there_is(metric, least, trainer) for metric, least in self.metrics]
+            result.noise = take_witness().since(witness).to_dict()
+            result.regions = breakdown.to_dict()
+            # The file first: whoever reads the verdict finds it written.
+            if output is not None:
+                write_result(result, output)
+            self.reporter.finished(result)
+        return result
+
+    def _events(self, record: RunRecord) -> list[Event]:
+        """Return who listens to the training."""
+        budget = Budget.of(*(self.recipe.get(key) for key in BUDGETS))
+        planned = budget.epochs_planned(self.build.train_sampler, self.ranks.size)
+        shown_events = self.reporter.events(-1 if planned is None else planned)
+        own = [metric for metric, _ in self.metrics if isinstance(metric, Event)]
+        last = [] if self.plan.event is None else [self.plan.event]
+        return [*shown_events, *self.build.events, self.batches, record, *own, *last]
+
+    def _train_and_measure(self, result: RecipeResult, events: Sequence[Event], earlier_s: float) -> None:
+        trainer = self.trainer
+        statistics = _train(trainer, self.recipe, events, [metric for metric, _ in self.metrics], earlier_s)
+        failures = self.ranks.gathered(explain_divergence(trainer, statistics))
+        result.failure = next((failure for failure in failures if failure is not None), None)
         with region("metrics"):
-            measure = _measure if result.failure is None else _measure_if_possible  # it may have ended before a test
-            result.metrics = [measure(metric, acceptable, trainer, statistics) for metric, acceptable in metrics]
-        result.complete = True
-    except BaseException as error:
-        result.failure = f"{type(error).__name__}: {message_of(error)}"
-        if isinstance(error, KeyboardInterrupt):
-            result.failure = "interrupted"
-            if plan.event is not None and plan.event.written is not None:
-                result.failure += f"; it goes on with --resume {shown_path(plan.event.writer.folder)}"
-        raise
-    finally:
-        _close_input(build)
-        result.ended = _now()
-        result.numerics["loss_scaling"] = loss_scaling(build.optimizer)
-        result.first_epoch_batches_hash = batches.digest if batches.complete else None
-        result.statistics = trainer.statistics.to_dict() if trainer.statistics else {}
-        if not result.metrics:
-            result.metrics = [_measure_what_there_is(metric, acceptable, trainer) for metric, acceptable in metrics]
-        result.noise = take_witness().since(witness).to_dict()
-        result.regions = breakdown.to_dict()
-        # The file first: whoever reads the verdict finds it written.
-        if output is not None:
-            write_result(result, output)
-        reporter.finished(result)
-    return result
+            # A training that failed may have ended before a test.
+            measure = measure_metric if result.failure is None else measure_if_possible
+            measured = [measure(metric, acceptable, trainer, statistics) for metric, acceptable in self.metrics]
+        result.metrics = agreed_metrics(measured, self.ranks)
+        result.ranks = self.report.content(together=True)
+        result.first_epoch_batches_hash = self._batches_hash(together=True)
+
+    def _batches_hash(self, *, together: bool) -> str | None:
+        """Return the hash of the first epoch's minibatches; of several ranks, that of all ranks' hashes in order."""
+        own = self.batches.digest if self.batches.complete else None
+        if self.ranks.size == 1:
+            return own
+        digests: list[Any] = self.ranks.gathered(own) if together else [None]
+        if None in digests:
+            return None
+        return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 @region("training")
@@ -230,47 +271,13 @@ def _close_input(build: Build) -> None:
         close()
 
 
-def _measure(metric: TestMetric, acceptable: float | None, trainer: Trainer, outputs: Any) -> MetricResult:
-    measured = metric.measure(trainer, outputs)
-    try:
-        value = float(measured)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise RecipeError(f"The metric {metric.name} measured {shown(measured)}; accepted is a number.") from error
-    passed = None if acceptable is None else metric.accepts(value, acceptable)
-    margin = None if acceptable is None else metric.margin(value, acceptable)
-    return MetricResult(metric.name, value, metric.unit, metric.direction.value, acceptable, margin, passed)
-
-
-def _measure_if_possible(metric: TestMetric, acceptable: float | None, trainer: Trainer, outputs: Any) -> MetricResult:
-    """Measure a training that diverged: what it did not come to is no mistake of the recipe."""
-    try:
-        return _measure(metric, acceptable, trainer, outputs)
-    except Deep500Error as error:
-        logger.debug("%s was not measured: %s", metric.name, message_of(error))
-        return _unmeasured(metric, acceptable)
-
-
-def _measure_what_there_is(metric: TestMetric, acceptable: float | None, trainer: Trainer) -> MetricResult:
-    """Measure a run that broke off, as far as the metric can; what is incomplete passes nothing."""
-    try:
-        measured = _measure(metric, acceptable, trainer, trainer.statistics)
-    except Exception as error:  # noqa: BLE001 - the metric's own code, on a training that is not whole
-        logger.debug("%s was not measured: %s", metric.name, message_of(error))
-        return _unmeasured(metric, acceptable)
-    return dataclasses.replace(measured, passed=None if acceptable is None else False)
-
-
-def _unmeasured(metric: TestMetric, acceptable: float | None) -> MetricResult:
-    passed = None if acceptable is None else False
-    return MetricResult(metric.name, None, metric.unit, metric.direction.value, acceptable, None, passed)
-
-
 def _new_result(recipe: Recipe, build: Build, switches: dict[str, Any] | None) -> RecipeResult:
     framework = build.executor.framework
     requirement = getattr(FRAMEWORKS.get(framework), "REQUIREMENT", None) if framework in FRAMEWORKS else None
     version = requirement.version() if isinstance(requirement, Requirement) else "unavailable"
     with region("environment"):
-        environment = record_environment().to_dict()
+        # The result is rank 0's; on the other ranks the record would be made for nothing.
+        environment = record_environment().to_dict() if build.optimizer.ranks.is_first else {}
         versions = versions_of_run(framework, version)
     return RecipeResult(
         recipe={"name": recipe.name, "path": recipe.path},

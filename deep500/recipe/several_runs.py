@@ -10,6 +10,7 @@ from typing import Any
 from deep500.core.errors import CheckpointError, RecipeError
 from deep500.core.files import check_writable
 from deep500.core.texts import shown_path
+from deep500.recipe._ranks import RankSetup
 from deep500.recipe.checkpoints import check_folders
 from deep500.recipe.recipe import Recipe
 from deep500.recipe.reporter import Reporter, SilentReporter
@@ -29,11 +30,14 @@ def execute_runs(
     checkpoint: str | PathLike[str] | None = None,
     checkpoint_every: str | int | None = None,
     resume: str | PathLike[str] | None = None,
+    *,
+    setup: RankSetup | None = None,
 ) -> RecipeResult:
     """Run a recipe once for each of the seeds ``seed, seed + 1, ...``, as often as its key ``runs`` says.
 
     It passes when each run passes. Checkpoints of each are in a folder of their own, ``run-0`` and so on; runs that had
-    ended are not trained again. Each run's own result is written beside that of all (:func:`run_output`).
+    ended are not trained again. Each run's own result is written beside that of all (:func:`run_output`). Several ranks
+    (``setup``) run each of them together.
 
     Returns:
         The result of the first run, whose ``runs`` has seeds, verdicts, values and statistics of all.
@@ -58,7 +62,16 @@ def execute_runs(
         if folders["resume"] is not None and not checkpoint_folders(folders["resume"]):  # it had not come so far
             folders = {"checkpoint": folders["checkpoint"] or folders["resume"], "resume": None}
         own = None if output is None else run_output(output, number)
-        results.append(execute_recipe(one, output=own, reporter=reporter, checkpoint_every=checkpoint_every, **folders))
+        made = execute_recipe(
+            one,
+            output=own,
+            reporter=reporter,
+            checkpoint_every=checkpoint_every,
+            rank_options=None if setup is None else setup.options,
+            communicator=None if setup is None else setup.communicator,
+            **folders,
+        )
+        results.append(made)
     first = results[0]
     first.runs = _summary(results)
     if output is not None:

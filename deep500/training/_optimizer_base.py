@@ -18,6 +18,7 @@ from deep500.training._gradient_modifier import check_like, three_arguments
 from deep500.training.hyperparameters import finite, positive
 from deep500.training.optimizer_options import OptimizerOptions, checked_options
 from deep500.training.parameter_groups import ParameterGroups
+from deep500.training.ranks import ALONE, Ranks
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -46,6 +47,7 @@ class Optimizer(abc.ABC):
         clip_norm: Largest 2-norm of all gradients together.
         accumulation_steps: Number of minibatches for one update.
         ema_decay: Decay of the parameters' average.
+        ranks: The processes that train together, with an optimizer on several ranks; else this one alone.
     """
 
     hyperparameter_names: ClassVar[tuple[str, ...]] = COMMON_HYPERPARAMETERS
@@ -53,6 +55,7 @@ class Optimizer(abc.ABC):
     #: Whether weights decay by the base class. A rule that has ``weight_decay`` in its formula says no.
     decays_weights: ClassVar[bool] = True
 
+    ranks: Ranks = ALONE
     is_pure = False
     slots: tuple[str, ...] = ()
     elementwise = False
@@ -115,6 +118,12 @@ class Optimizer(abc.ABC):
 
         Returns:
             Outputs and losses by name, from before the update, as the framework's tensors.
+        """
+
+    def finish(self) -> None:
+        """Bring to an end what steps have left under way; nothing here.
+
+        A trainer calls it before each test and checkpoint, and in the end. Training may go on afterwards.
         """
 
     @property

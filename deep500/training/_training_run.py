@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from deep500.core.errors import CheckpointError, TrainingError
 from deep500.core.event import StopRun
-from deep500.core.stateful import State, checkpoint_errors
+from deep500.core.stateful import State, Stateful, checkpoint_errors
 from deep500.measure.regions import region
+from deep500.training._hooks import AgreedStop, Hooks
+from deep500.training._pass_parts import merged_steps, merged_tests
 from deep500.training.budget import Budget
 from deep500.training.listeners import Listeners
 from deep500.training.pass_meter import PassMeter
-from deep500.training.sampler import Sampler
+from deep500.training.sampler import Batch, Sampler
 from deep500.training.statistics import EpochRecord, Evaluation, Outcome, PassRecord, TrainingStatistics
 
 if TYPE_CHECKING:
@@ -26,7 +28,11 @@ _logger = logging.getLogger(__name__)
 
 
 class TrainingRun:
-    """The loop of one call of :meth:`Trainer.run_loop`."""
+    """The loop of one call of :meth:`Trainer.run_loop`.
+
+    Several ranks go through it in step: whatever depends on a clock or on events is decided by rank 0, and passes are
+    recorded as those of one process that has all ranks' minibatches.
+    """
 
     def __init__(
         self,
@@ -50,6 +56,9 @@ class TrainingRun:
         self._trainer = trainer
         self._stats = stats
         self._listeners = listeners
+        self._ranks = trainer.optimizer.ranks
+        self._hooks = Hooks(listeners, self._ranks)
+        self._tests_alone = not self._ranks.replicas_equal or self._hooks.need_whole_test()
         self._budget = budget
         self._evaluates_every = evaluate_every if trainer.validation_sampler is not None else None
         self._snapshot = snapshot
@@ -102,15 +111,15 @@ class TrainingRun:
 
     def _begin(self, stopped: bool) -> EpochRecord | None:
         """Tell that the training begins, or goes on; return the epoch that is under way."""
-        stats, listeners, trainer = self._stats, self._listeners, self._trainer
-        listeners.notify("before_training", trainer, stats)
+        stats, hooks, trainer = self._stats, self._hooks, self._trainer
+        hooks.notify("before_training", trainer, stats)
         if self._snapshot is None:
             return None
         record = stats.epochs[-1] if len(stats.epochs) > stats.epochs_done and not stopped else None
         if record is not None:
-            listeners.notify("before_epoch", record.epoch, trainer, stats)
+            hooks.notify("before_epoch", record.epoch, trainer, stats)
             if record.training is None and self._snapshot.get("pass") is not None:
-                listeners.notify("before_training_set", trainer, stats, trainer.train_sampler)
+                hooks.notify("before_training_set", trainer, stats, trainer.train_sampler)
                 self._meter = self._new_meter(trainer.train_sampler, self._counts_training())
                 with checkpoint_errors("a pass that was under way"):
                     self._meter.restore(self._snapshot["pass"])
@@ -129,10 +138,10 @@ class TrainingRun:
 
     def _epoch(self, record: EpochRecord | None) -> None:
         """Run an epoch, or what is left of the one that a record is of."""
-        stats, listeners, trainer = self._stats, self._listeners, self._trainer
+        stats, hooks, trainer = self._stats, self._hooks, self._trainer
         if record is None:
             epoch = stats.epochs_done
-            listeners.notify("before_epoch", epoch, trainer, stats)
+            hooks.notify("before_epoch", epoch, trainer, stats)
             record = EpochRecord(epoch)
             stats.epochs.append(record)
         if record.training is None:
@@ -140,21 +149,22 @@ class TrainingRun:
         if record.test is None:
             self._test(trainer.validation_sampler, lambda result: setattr(record, "test", result))
         stats.epochs_done = record.epoch + 1
-        listeners.notify("after_epoch", record.epoch, trainer, stats)
+        hooks.notify("after_epoch", record.epoch, trainer, stats)
 
     def _train(self, record: EpochRecord) -> None:
-        stats, listeners, trainer = self._stats, self._listeners, self._trainer
+        stats, hooks, trainer = self._stats, self._hooks, self._trainer
         sampler = trainer.train_sampler
         trainer.executor.network.train()
         if self._meter is None:
             if sampler.position:
                 sampler.reset()
-            listeners.notify("before_training_set", trainer, stats, sampler)
+            hooks.notify("before_training_set", trainer, stats, sampler)
             self._meter = self._new_meter(sampler, self._counts_training())
         meter = self._meter
 
-        def close(complete: bool) -> None:
-            record.training = meter.finish(complete=complete)
+        def close(complete: bool, *, together: bool = True) -> None:
+            merge = self._merge_steps if together and self._ranks.size > 1 else None
+            record.training = meter.finish(complete=complete, merge=merge)
             record.steps, record.training_s = stats.steps, stats.training_s
             self._meter = None
 
@@ -164,42 +174,57 @@ class TrainingRun:
                 if self._is_test_due():
                     self._evaluate(meter, record)
                 is_over = self._is_pass_over(meter) or self._timed_steps(meter)
-        except (StopRun, KeyboardInterrupt):
+        except StopRun:
             close(complete=False)
             raise
+        except KeyboardInterrupt:  # other ranks may not know of it
+            close(complete=False, together=False)
+            raise
         close(complete=True)
-        listeners.notify("after_training_set", trainer, stats)
+        hooks.notify("after_training_set", trainer, stats)
 
     @region("training set")
     def _timed_steps(self, meter: PassMeter) -> bool:
-        """Run :meth:`_steps` while the clock of the training runs."""
+        """Run :meth:`_steps` while the clock of the training runs, and wait for what steps have left under way."""
         meter.go_on()
         try:
-            return self._steps(meter)
+            is_over = self._steps(meter)
+        except StopRun as stop:
+            if self._ranks.size > 1 and not isinstance(stop, AgreedStop):
+                raise TrainingError(
+                    "StopTraining was raised within a step, where ranks cannot agree to stop. Accepted is a hook of "
+                    "the trainer or the optimizer, such as after_step; raise it there."
+                ) from stop
+            self._trainer.optimizer.finish()
+            raise
+        else:
+            self._trainer.optimizer.finish()
+            return is_over
         finally:
             meter.pause()
 
     def _steps(self, meter: PassMeter) -> bool:
         """Train until the set is over, a test is due or the budget is spent; return whether the set is over."""
-        stats, listeners, trainer = self._stats, self._listeners, self._trainer
+        stats, hooks, trainer = self._stats, self._hooks, self._trainer
         executor, optimizer = trainer.executor, trainer.optimizer
         loss_name, take_step = optimizer.loss, optimizer.step
-        before, after = listeners.before_training_step, listeners.after_training_step
+        before, after = hooks.before_training_step, hooks.after_training_step
+        ranks = self._ranks.size
         looks = self._evaluates_every is not None or self._budget.kind != "epochs"
         for batch in trainer.train_sampler:
             step = stats.steps
             for hook in before:
                 hook(step, trainer, stats, batch)
-            for hook in listeners.before_step:
+            for hook in hooks.before_step:
                 hook(executor, batch)
             outputs = take_step(batch)
             try:
                 loss = outputs[loss_name]
             except (TypeError, KeyError):
                 raise self._no_loss(outputs) from None
-            stats.samples += meter.add(batch, outputs)
+            stats.samples += meter.add(batch, outputs) * ranks
             stats.steps = step + 1
-            for hook in listeners.after_step:
+            for hook in hooks.after_step:
                 hook(executor, outputs, loss)
             for hook in after:
                 hook(step, trainer, stats, outputs, loss)
@@ -208,8 +233,10 @@ class TrainingRun:
         return True
 
     def _is_budget_spent(self, meter: PassMeter) -> bool:
-        running_s = meter.seconds() if self._budget.kind == "time_limit_s" else 0.0
-        return self._budget.kind != "epochs" and self._budget.is_spent(self._stats, running_s)
+        kind = self._budget.kind
+        running_s = meter.seconds() if kind == "time_limit_s" else 0.0
+        is_spent = kind != "epochs" and self._budget.is_spent(self._stats, running_s)
+        return bool(self._ranks.decided_in_step(int(is_spent))) if kind == "time_limit_s" else is_spent
 
     def _is_pass_over(self, meter: PassMeter) -> bool:
         sampler = self._trainer.train_sampler
@@ -249,30 +276,62 @@ class TrainingRun:
     @region("test set")
     def _test_on(self, sampler: Sampler, keep: Callable[[PassRecord], None]) -> None:
         """Test, and hand on the result, that of a test which an event ends too."""
-        stats, listeners, trainer = self._stats, self._listeners, self._trainer
+        stats, hooks, trainer = self._stats, self._hooks, self._trainer
         self._is_testing = True
         if sampler.position:
             sampler.reset()
         trainer.executor.network.eval()
-        listeners.notify("before_test_set", trainer, stats, sampler)
+        hooks.notify("before_test_set", trainer, stats, sampler)
         meter = self._new_meter(sampler, trainer.why_no_accuracy(sampler) is None)
+        stop: StopRun | None = None
         try:
-            for batch in sampler:
-                listeners.notify("before_test_batch", trainer, stats, batch)
+            for batch in self._share(sampler):
+                hooks.notify_in_test("before_test_batch", trainer, stats, batch)
                 outputs = trainer.executor.inference(batch)
                 meter.add(batch, outputs)
-                listeners.notify("after_test_batch", trainer, stats, outputs)
-        except (StopRun, KeyboardInterrupt):
+                hooks.notify_in_test("after_test_batch", trainer, stats, outputs)
+        except StopRun as raised:
+            stop = raised
+        except KeyboardInterrupt:
             keep(meter.finish(complete=False))
             raise
         finally:
             self._is_testing = False
-        keep(meter.finish(complete=True))
-        listeners.notify("after_test_set", trainer, stats)
+        is_stopped = self._ranks.decided(stop is not None)
+        merge = self._merge_tests if self._ranks.size > 1 else None
+        keep(meter.finish(complete=not is_stopped, merge=merge))
+        if is_stopped:
+            raise stop or AgreedStop
+        hooks.notify("after_test_set", trainer, stats)
+
+    def _share(self, sampler: Sampler) -> Iterator[Batch]:
+        """Yield this rank's minibatches of a test; those of all ranks are each minibatch once.
+
+        Where replicas differ, or a transformation remembers what came before, rank 0 has them all.
+        """
+        ranks = self._ranks
+        if ranks.size == 1:
+            yield from sampler
+            return
+        is_alone = self._tests_alone or any(isinstance(made, Stateful) for made in sampler.transformations)
+        own = range(ranks.rank, len(sampler), ranks.size)
+        if is_alone:
+            own = range(len(sampler)) if ranks.is_first else range(0)
+        for position in own:
+            sampler.position = position
+            yield next(sampler)
+        sampler.position = len(sampler)  # the epoch is over on every rank
+
+    def _merge_steps(self, parts: dict[str, Any]) -> dict[str, Any]:
+        return merged_steps(self._ranks.gathered(parts))
+
+    def _merge_tests(self, parts: dict[str, Any]) -> dict[str, Any]:
+        return merged_tests(self._ranks.gathered(parts))
 
     def _counts_training(self) -> bool:
         sampler = self._trainer.train_sampler
-        return self._listeners.need_training_accuracy and self._trainer.why_no_accuracy(sampler) is None
+        counts = self._listeners.need_training_accuracy and self._trainer.why_no_accuracy(sampler) is None
+        return bool(self._ranks.decided(counts))  # an event of rank 0 alone may need it
 
     def _new_meter(self, sampler: Sampler, counts: bool) -> PassMeter:
         scores = self._trainer.network_output if counts else None

@@ -52,23 +52,28 @@ class Budget:
             raise TrainingError(f"time_limit_s was given as {shown(amount)}; accepted are finite numbers from 0.")
         return cls(kind, float(amount))
 
-    def epochs_planned(self, sampler: Sampler) -> int | None:
-        """Return the epochs that it is on a training set, the last one perhaps in part; ``None`` for seconds."""
+    def epochs_planned(self, sampler: Sampler, ranks: int = 1) -> int | None:
+        """Return the epochs that it is on a training set, the last one perhaps in part; ``None`` for seconds.
+
+        Args:
+            sampler: Serves the training set, on several ranks the part of one of them.
+            ranks: Number of ranks, which all have as many samples.
+        """
         if self.kind == "epochs":
             return int(self.amount)
-        steps = self.steps_planned(sampler)
+        steps = self.steps_planned(sampler, ranks)
         return None if steps is None else -(-steps // len(sampler))
 
-    def steps_planned(self, sampler: Sampler) -> int | None:
-        """Return the steps that it is on a training set; ``None`` for seconds."""
+    def steps_planned(self, sampler: Sampler, ranks: int = 1) -> int | None:
+        """Return the steps that it is on a training set; ``None`` for seconds. See :meth:`epochs_planned`."""
         if self.kind == "epochs":
             return int(self.amount) * len(sampler)
         if self.kind == "steps":
             return int(self.amount)
         if self.kind == "time_limit_s":
             return None
-        whole, rest = divmod(int(self.amount), max(sampler.sample_count, 1))
-        return whole * len(sampler) + min(-(-rest // sampler.batch_size), len(sampler))
+        whole, rest = divmod(int(self.amount), max(sampler.sample_count * ranks, 1))
+        return whole * len(sampler) + min(-(-rest // (sampler.batch_size * ranks)), len(sampler))
 
     def is_spent(self, stats: TrainingStatistics, running_s: float = 0.0) -> bool:
         """Whether nothing is left of it.

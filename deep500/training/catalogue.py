@@ -10,6 +10,7 @@ from deep500.datasets.augmentation import AUGMENTATIONS
 from deep500.measure.metric import METRICS
 
 __all__ = [
+    "DISTRIBUTED_METRICS",
     "EVENTS",
     "OPTIMIZERS",
     "SAMPLERS",
@@ -38,10 +39,13 @@ EVENTS = Registry("event", "deep500.training.events")
 #: Metrics of a training, ``deep500/training/metrics``; those of any test are in ``deep500.measure.metric.METRICS``.
 TRAINING_METRICS = Registry("training metric", "deep500.training.metrics")
 
+#: Metrics of a distributed training, ``deep500/distributed/metrics``: a name here, imported where one is asked for.
+DISTRIBUTED_METRICS = Registry("metric of distributed training", "deep500.distributed.metrics")
+
 
 def metric_names() -> list[str]:
     """Return the names of all metrics, those of training included, sorted, without importing any."""
-    return sorted({*METRICS.names(), *TRAINING_METRICS.names()})
+    return sorted({*METRICS.names(), *TRAINING_METRICS.names(), *DISTRIBUTED_METRICS.names()})
 
 
 def find_metric(name: str) -> Any:
@@ -50,7 +54,7 @@ def find_metric(name: str) -> Any:
     Raises:
         UnknownNameError: There is none.
     """
-    for registry in (TRAINING_METRICS, METRICS):
+    for registry in (TRAINING_METRICS, METRICS, DISTRIBUTED_METRICS):
         if name in registry:
             return registry.get(name)
     known = metric_names()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from deep500.core.stateful import State
 from deep500.measure.clock import Stopwatch, now_ns
 from deep500.networks.graph_executor import GraphExecutor
+from deep500.training._pass_parts import record_of
 from deep500.training.accuracy import count_correct
 from deep500.training.statistics import PassRecord
 
@@ -111,32 +111,26 @@ class PassMeter:
         self._correct, self._counted = int(state["correct"]), int(state["counted"])
         self._before_s, self._start_ns = float(state["elapsed_s"]), None
 
-    def finish(self, *, complete: bool) -> PassRecord:
-        """Stop the clock, when the device has finished, and return what was measured."""
+    def finish(self, *, complete: bool, merge: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> PassRecord:
+        """Stop the clock, when the device has finished, and return what was measured.
+
+        Args:
+            complete: Whether the pass ended as planned.
+            merge: Returns what all ranks measured together for what this one did
+                (:mod:`deep500.training._pass_parts`).
+        """
         duration_s = self.pause()
         self._read(len(self._unread))
-        losses, samples = self._losses, sum(self._sizes)
-        loss = None
-        if losses and len(losses) == len(self._sizes):
-            # Weighted, so that a smaller last minibatch counts as its samples do.
-            loss = _sum(value * size for value, size in zip(losses, self._sizes, strict=True)) / samples
-        return PassRecord(
-            batches=len(self._sizes),
-            samples=samples,
-            duration_s=duration_s,
-            loss=loss,
-            accuracy_percent=100.0 * self._correct / self._counted if self._counted else None,
-            step_losses=losses,
-            complete=complete,
-        )
+        parts = {
+            "losses": self._losses,
+            "sizes": self._sizes,
+            "correct": self._correct,
+            "counted": self._counted,
+            "elapsed_s": duration_s,
+        }
+        return record_of(parts if merge is None else merge(parts), complete=complete)
 
     def _read(self, count: int) -> None:
         """Read the oldest losses that are still the framework's."""
         self._losses += [float(self._executor.to_numpy(loss)) for loss in self._unread[:count]]
         del self._unread[:count]
-
-
-def _sum(values: Any) -> float:
-    terms = list(values)
-    # fsum refuses infinities of both signs, whose sum is NaN.
-    return math.fsum(terms) if all(map(math.isfinite, terms)) else float(sum(terms))

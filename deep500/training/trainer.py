@@ -116,6 +116,11 @@ class Trainer:
         After :meth:`restore`, a call with the same arguments goes on where the snapshot was taken; with a larger
         budget, it goes on further. What is returned covers the whole training then.
 
+        Several ranks (``optimizer.ranks``) call it together, with training samplers that give all of them equally many
+        minibatches of equal size. The budget, and what is returned, are those of all ranks together: a step's loss is
+        the mean over ranks. Each minibatch of a test is run by one of them, or all by rank 0 where replicas differ.
+        What rank 0's clock and events decide holds on all ranks.
+
         Args:
             epochs: Number of epochs. Exactly one of the four budgets is given.
             events: Listeners of any kind, attached to executor and samplers for this run only; by default a progress
@@ -139,7 +144,7 @@ class Trainer:
         budget = Budget.of(epochs, steps, samples, time_limit_s)
         if evaluate_every_steps is not None:
             check_count("evaluate_every_steps", evaluate_every_steps, least=1, error=TrainingError)
-        planned = budget.epochs_planned(self.train_sampler)
+        planned = budget.epochs_planned(self.train_sampler, self.optimizer.ranks.size)
         listeners = Listeners(default_trainer_events(-1 if planned is None else planned) if events is None else events)
         snapshot, self._snapshot = self._snapshot, None
         stats = self.statistics = self._statistics(budget, snapshot)
@@ -224,11 +229,12 @@ class Trainer:
 
     def _statistics(self, budget: Budget, snapshot: Mapping[str, Any] | None) -> TrainingStatistics:
         """Return the statistics that a run fills: new ones, or those that were restored."""
-        planned = budget.epochs_planned(self.train_sampler), budget.steps_planned(self.train_sampler)
+        ranks = self.optimizer.ranks.size
+        planned = budget.epochs_planned(self.train_sampler, ranks), budget.steps_planned(self.train_sampler, ranks)
         stats = self.statistics
         if snapshot is None or stats is None:
             test_batch_size = self.validation_sampler.batch_size if self.validation_sampler else None
-            stats = TrainingStatistics(planned[0], self.train_sampler.batch_size, test_batch_size)
+            stats = TrainingStatistics(planned[0], self.train_sampler.batch_size * ranks, test_batch_size)
         stats.epochs_planned, stats.steps_planned = planned
         stats.budget = {budget.kind: budget.amount}
         return stats

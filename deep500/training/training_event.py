@@ -34,10 +34,18 @@ class TrainingEvent(Event):
         needs_training_accuracy: Whether the trainer must count the training accuracy, which costs a copy of each
             step's outputs to the host.
         comes_last: Whether it is told after all events that do not say so, as one must that keeps what they hold.
+        reports: Whether it does nothing but tell of the training, such as in a file. A recipe on several ranks has it
+            on rank 0 alone; all other events are on every rank, where ``StopTraining`` counts on rank 0 alone.
+        may_stop: Whether it may raise ``StopTraining``. Where no event does, ranks need not agree on it in each step.
+        needs_whole_test: Whether it must be told of all minibatches of a test; rank 0 tests on all of them then,
+            instead of each rank on its part.
     """
 
     needs_training_accuracy: bool = False
     comes_last: ClassVar[bool] = False
+    reports: ClassVar[bool] = False
+    may_stop: ClassVar[bool] = True
+    needs_whole_test: ClassVar[bool] = False
 
 
 class OptimizerEvent(TrainingEvent):

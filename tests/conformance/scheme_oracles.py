@@ -1,14 +1,18 @@
-"""Training with schemes on thread ranks, and what it must be equal to, computed without any communicator."""
+"""Training with schemes on ranks, and what it must be equal to, computed without any communicator.
+
+Ranks are threads unless :func:`use` says otherwise: under ``mpiexec`` each process is one (tests/mpi/scheme_cases.py).
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from deep500.distributed.communicators.local import LocalCommunicator, run_threads
+from deep500.distributed.communicator import Communicator
+from deep500.distributed.communicators.local import run_threads
 from deep500.distributed.distributed_optimizer import DistributedOptimizer
 from deep500.distributed.scheme import Scheme
 from deep500.networks.graph_executor import GraphExecutor
@@ -23,6 +27,41 @@ from tests.conformance.test_optimizers import distance, make_executor, parameter
 MakeBase = Callable[[GraphExecutor], Optimizer]
 
 Values = dict[str, np.ndarray]
+
+Result = TypeVar("Result")
+
+#: What one rank does, with an executor of its own.
+RankWork = Callable[[Communicator, GraphExecutor], Result]
+
+
+class Ranks(Protocol):
+    """Where trainings run."""
+
+    def run(self, count: int, make: Callable[[], GraphExecutor], work: RankWork[Result]) -> list[Result]:
+        """Do the work on each rank; return the results of all ranks, on every rank."""
+
+    def once(self, compute: Callable[[], Result]) -> Result:
+        """Compute once for all ranks."""
+
+
+class ThreadRanks:
+    """Ranks that are threads of this process."""
+
+    def run(self, count: int, make: Callable[[], GraphExecutor], work: RankWork[Result]) -> list[Result]:
+        executors = [make() for _ in range(count)]
+        return run_threads(count, lambda communicator: work(communicator, executors[communicator.rank]), timeout_s=60)
+
+    def once(self, compute: Callable[[], Result]) -> Result:
+        return compute()
+
+
+_ranks: list[Ranks] = [ThreadRanks()]
+
+
+def use(ranks: Ranks) -> None:
+    """Let all trainings from now on run on these ranks."""
+    _ranks[0] = ranks
+
 
 BASES: dict[str, MakeBase] = {
     "SGD": functools.partial(GradientDescent, learning_rate=0.2),
@@ -63,7 +102,7 @@ def train(
     pause_after: int | None = None,
     dtype: str = "float64",
 ) -> tuple[list[list[Values]], list[Any]]:
-    """Train on thread ranks.
+    """Train on the ranks in use.
 
     Args:
         make_scheme: Makes the scheme of each rank.
@@ -82,11 +121,9 @@ def train(
     Returns:
         For each rank the parameters at the start and after each step; and what ``watch`` returned on each rank.
     """
-    executors = [make_executor(framework, dtype) for _ in range(ranks)]
     data = batches(steps, dtype, size=SHARE * ranks) if data is None else data
 
-    def run(communicator: LocalCommunicator) -> tuple[list[Values], Any]:
-        executor = executors[communicator.rank]
+    def run(communicator: Communicator, executor: GraphExecutor) -> tuple[list[Values], Any]:
         if apart:
             moved(executor, communicator.rank)
         scheme = make_scheme()
@@ -102,20 +139,25 @@ def train(
         optimizer.finish()
         return course, watch(optimizer) if watch else None
 
-    found = run_threads(ranks, run, timeout_s=60)
+    found = _ranks[0].run(ranks, lambda: make_executor(framework, dtype), run)
     return [course for course, _ in found], [watched for _, watched in found]
 
 
+@functools.lru_cache(maxsize=32)
 def one_process(
     ranks: int, base: MakeBase, framework: str = "reference", steps: int = 4, dtype: str = "float64"
 ) -> list[Values]:
     """Return the course of one process that has the minibatches of all ranks."""
-    executor = make_executor(framework, dtype)
-    optimizer, course = base(executor), [parameters_of(executor)]
-    for batch in batches(steps, dtype, size=SHARE * ranks):
-        optimizer.step(batch)
-        course.append(parameters_of(executor))
-    return course
+
+    def compute() -> list[Values]:
+        executor = make_executor(framework, dtype)
+        optimizer, course = base(executor), [parameters_of(executor)]
+        for batch in batches(steps, dtype, size=SHARE * ranks):
+            optimizer.step(batch)
+            course.append(parameters_of(executor))
+        return course
+
+    return _ranks[0].once(compute)
 
 
 def simulated(
@@ -141,6 +183,17 @@ def simulated(
         steps: How many.
         apart: Whether the ranks start with parameters of their own.
     """
+    return _ranks[0].once(lambda: _mixed(mixing, ranks, base, framework, steps, apart))
+
+
+def _mixed(
+    mixing: Callable[[int], tuple[np.ndarray, np.ndarray]],
+    ranks: int,
+    base: MakeBase,
+    framework: str,
+    steps: int,
+    apart: bool,
+) -> list[list[Values]]:
     executors = [make_executor(framework) for _ in range(ranks)]
     if apart:
         for rank, executor in enumerate(executors):
@@ -166,10 +219,25 @@ def simulated(
     return courses
 
 
-def check_equal(received: Sequence[Values], expected: Sequence[Values], tolerance: float = TOLERANCE) -> None:
-    """Check that two courses are the same but for rounding, and that something moved."""
+def check_equal(
+    received: Sequence[Values],
+    expected: Sequence[Values],
+    tolerance: float = TOLERANCE,
+    *,
+    start: Values | None = None,
+) -> None:
+    """Check that two courses are the same but for rounding, and that something moved.
+
+    Args:
+        received: Parameters after some steps.
+        expected: Those of the oracle.
+        tolerance: Relative to the largest element of each parameter.
+        start: The parameters before the first step, where the courses do not begin with them.
+    """
     assert len(received) == len(expected)
-    assert distance(expected[0], expected[-1]) > 1e-3, "the oracle moved nothing, so that nothing was compared"
+    assert distance(expected[0] if start is None else start, expected[-1]) > 1e-3, (
+        "the oracle moved nothing, so that nothing was compared"
+    )
     worst = max(distance(here, there) for here, there in zip(received, expected, strict=True))
     assert worst <= tolerance, f"the parameters part from the oracle's: {worst:.1e} relative"
 

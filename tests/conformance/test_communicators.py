@@ -22,12 +22,8 @@ from deep500.distributed.catalogue import COMMUNICATORS
 from deep500.distributed.communicator import Call, Work
 from deep500.distributed.communicators.local import LocalCommunicator, run_threads
 from deep500.distributed.communicators.simulated import run_simulated
+from tests.conformance.scheme_launcher import LAUNCHER, PREFIX, PROJECT, build_counter
 from tests.mpi.communicator_checks import CHECKS
-
-PROJECT = Path(__file__).parents[2]
-LAUNCHER = shutil.which("mpiexec") or str(Path(sys.executable).with_name("mpiexec"))
-
-PREFIX = Path(LAUNCHER).parents[1]
 
 needs_mpi = pytest.mark.skipif(
     importlib.util.find_spec("mpi4py") is None or not Path(LAUNCHER).exists(), reason="mpi4py or mpiexec is missing"
@@ -58,7 +54,13 @@ def under_mpiexec(
 
 
 def test_every_communicator_has_a_suite() -> None:
-    assert set(COMMUNICATORS.names()) == {"local", "mpi", "simulated"}
+    here = {"local", "mpi", "simulated"}
+    elsewhere = {
+        "nccl",  # tests/unit/distributed/communicators/test_nccl.py
+        "torch_distributed",  # test_torch_distributed.py
+        "ulfm",  # test_survivors.py
+    }
+    assert set(COMMUNICATORS.names()) == here | elsewhere
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
@@ -107,12 +109,8 @@ def test_mpi(count: int, timeout_s: float | None, tmp_path: Path) -> None:
 @pytest.mark.parametrize("timeout_s", [None, "60"])
 def test_payload_is_what_mpi_is_given(timeout_s: str | None, tmp_path: Path) -> None:
     """Counted by MPI's profiling interface, in a library that is loaded before MPI."""
-    library = tmp_path / "pmpi_bytes.so"
-    source = PROJECT / "tests" / "mpi" / "pmpi_bytes.c"
-    folder = PREFIX / "lib"
-    command = ["cc", "-shared", "-fPIC", "-O1", f"-I{PREFIX / 'include'}", str(source), "-o", str(library)]
-    subprocess.run([*command, f"-L{folder}", "-lmpi", f"-Wl,-rpath,{folder}"], check=True, timeout=60)
-
+    library = build_counter(tmp_path)
+    assert library is not None
     arguments = [str(library), *([timeout_s] if timeout_s else [])]
     run, _ = under_mpiexec(3, "tests.mpi.ledger_against_mpi", *arguments, environment={"LD_PRELOAD": str(library)})
 

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from deep500.core.errors import CommunicationError, MissingDependencyError
 from deep500.core.texts import one_line
+from deep500.distributed.rank_process import hand_over
 
 __all__ = ["abort_all", "end_all_when_one_fails", "mpi", "translated"]
 
@@ -48,6 +49,7 @@ def translated(what: str) -> Iterator[None]:
 
 def abort_all(message: str) -> NoReturn:
     """Say why, and end every rank of the world."""
+    hand_over(f"{message} All ranks are ended.")
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # a closed stream must not keep the ranks alive
             if stream is sys.stderr:

@@ -61,11 +61,7 @@ class MPICommunicator(Communicator):
         machine = comm.Split_type(library.COMM_TYPE_SHARED, key=comm.rank)
         local_rank = machine.rank
         machine.Free()
-        self._departures: Departures | None = None
-        if comm.size > 1:
-            end_all_when_one_fails()
-            if library.Query_thread() == library.THREAD_MULTIPLE:
-                self._departures = Departures(comm)
+        self._departures = self._watch_over(comm)
         self._group = "0"
         self._splits = 0
         self._set_up(comm, chunk_bytes)
@@ -93,6 +89,13 @@ class MPICommunicator(Communicator):
         )
         part.algorithms.update(parent.algorithms)
         return part
+
+    def _watch_over(self, communicator: Any) -> Departures | None:
+        """Have all ranks end when one fails; return what notices ranks that have ended, where threads may call MPI."""
+        if communicator.size == 1:
+            return None
+        end_all_when_one_fails()
+        return Departures(communicator) if mpi().Query_thread() == mpi().THREAD_MULTIPLE else None
 
     def _set_up(self, comm: Any, chunk_bytes: int) -> None:
         library = mpi()

@@ -103,7 +103,8 @@ class CommunicationVolume(TestMetric):
             if not isinstance(found, Communicator):
                 raise MeasurementError(
                     f"CommunicationVolume found no communicator in {shown(inputs)}. Accepted is a trainer or optimizer "
-                    "that is distributed, or a communicator as the metric's argument."
+                    "that is distributed (run the recipe with --ranks, or give it the key 'distributed'), or a "
+                    "communicator as the metric's argument."
                 )
             self._communicator = found
         return self._communicator

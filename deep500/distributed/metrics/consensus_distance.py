@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from deep500.core.errors import MeasurementError
 from deep500.distributed.communicator import Communicator
+from deep500.distributed.distributed_optimizer import DistributedOptimizer
+from deep500.distributed.metrics._distributed_training import distributed_optimizer, uncounted
 from deep500.measure.metric import Direction, MetricKind, TestMetric
 
 __all__ = ["ConsensusDistance"]
@@ -19,7 +21,9 @@ class ConsensusDistance(TestMetric):
 
     .. math:: \sqrt{\frac{1}{p} \sum_{r} \lVert x_r - \bar x \rVert^2}
 
-    It is 0 while all replicas are the same. Recording it is a collective operation, and its bytes are in the ledger.
+    It is 0 while all replicas are the same. Recording it is a collective operation.
+    Around a training it is recorded at the end, of this rank's parameters as the last step left them; its bytes are in
+    no ledger of the training.
 
     Source: L. Kong, T. Lin, A. Koloskova, M. Jaggi, S. Stich, "Consensus control for decentralized deep learning",
     ICML 2021.
@@ -31,16 +35,36 @@ class ConsensusDistance(TestMetric):
     def __init__(self) -> None:
         """Start without a record."""
         self._distances: list[float] = []
-
-    @property
-    def requires_inputs(self) -> bool:
-        """False: it is told by :meth:`record`."""
-        return False
+        self._optimizer: DistributedOptimizer | None = None
 
     @property
     def requires_outputs(self) -> bool:
-        """False: it is told by :meth:`record`."""
+        """False: the executor has the parameters."""
         return False
+
+    def begin(self, inputs: Any) -> None:
+        """Note whose replicas they are.
+
+        Args:
+            inputs: The trainer, or its optimizer.
+
+        Raises:
+            MeasurementError: The training is not distributed.
+        """
+        self._optimizer = distributed_optimizer("ConsensusDistance", inputs)
+
+    def end(self, outputs: Any) -> None:
+        """Record the distance; a collective operation.
+
+        Raises:
+            MeasurementError: The run was not begun.
+        """
+        if self._optimizer is None:
+            raise MeasurementError("ConsensusDistance ends a run that was not begun; call begin before each run.")
+        executor = self._optimizer.executor
+        names = executor.network.get_params()
+        parameters = [executor.fetch(name).astype(np.float64).ravel() for name in names]
+        self.record(np.concatenate(parameters) if parameters else np.zeros(0), uncounted(self._optimizer))
 
     @property
     def distances(self) -> tuple[float, ...]:

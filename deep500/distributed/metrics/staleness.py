@@ -7,8 +7,12 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from deep500.core.counts import check_count
 from deep500.core.errors import MeasurementError
+from deep500.distributed.distributed_optimizer import DistributedOptimizer
+from deep500.distributed.metrics._distributed_training import distributed_optimizer, uncounted
 from deep500.measure.metric import Direction, MetricKind, TestMetric
 
 __all__ = ["Staleness"]
@@ -19,6 +23,9 @@ class Staleness(TestMetric):
 
     The staleness of a gradient is the number of updates between the reading of the parameters that it was computed for
     and its own: 0 in synchronous training.
+
+    Around a training it reads what the scheme tells (``scheme.staleness()``, of each gradient, on the rank that applies
+    them); of a scheme that tells nothing every gradient is new. All ranks have the same histogram then.
 
     Source: Q. Ho et al., "More effective distributed ML via a stale synchronous parallel parameter server", NIPS 2013.
 
@@ -37,16 +44,38 @@ class Staleness(TestMetric):
     def __init__(self) -> None:
         """Start without a gradient."""
         self._counts: Counter[int] = Counter()
-
-    @property
-    def requires_inputs(self) -> bool:
-        """False: it is told by :meth:`record`."""
-        return False
+        self._optimizer: DistributedOptimizer | None = None
+        self._told_before: Counter[int] = Counter()
 
     @property
     def requires_outputs(self) -> bool:
-        """False: it is told by :meth:`record`."""
+        """False: the scheme tells it."""
         return False
+
+    def begin(self, inputs: Any) -> None:
+        """Note what the scheme has told of gradients before the run.
+
+        Args:
+            inputs: The trainer, or its optimizer.
+
+        Raises:
+            MeasurementError: The training is not distributed.
+        """
+        self._optimizer = distributed_optimizer("Staleness", inputs)
+        self._told_before = _told(self._optimizer)
+
+    def end(self, outputs: Any) -> None:
+        """Add what the scheme tells of the run's gradients; a collective operation.
+
+        Raises:
+            MeasurementError: The run was not begun.
+        """
+        if self._optimizer is None:
+            raise MeasurementError("Staleness ends a run that was not begun; call begin before each run.")
+        own = _told(self._optimizer)
+        own.subtract(self._told_before)
+        self.add(_of_root(+own, self._optimizer))
+        self._optimizer = None
 
     @property
     def histogram(self) -> Mapping[int, int]:
@@ -92,3 +121,21 @@ class Staleness(TestMetric):
         if not total:
             raise MeasurementError("Staleness was not measured: no gradient was recorded.")
         return sum(staleness * count for staleness, count in self._counts.items()) / total
+
+
+def _told(optimizer: DistributedOptimizer) -> Counter[int]:
+    """Return how stale the gradients were that this rank has applied, by what the scheme tells."""
+    staleness = getattr(optimizer.scheme, "staleness", None)
+    return Counter({0: optimizer.step_count} if staleness is None else staleness())
+
+
+def _of_root(own: Counter[int], optimizer: DistributedOptimizer) -> dict[int, int]:
+    """Return the histogram of rank 0, which serves where one rank does."""
+    communicator = uncounted(optimizer)
+    size = np.array([len(own)], np.int64)
+    communicator.broadcast(size, root=0)
+    table = np.zeros(2 * int(size[0]), np.int64)
+    if communicator.rank == 0:
+        table[:] = [number for entry in sorted(own.items()) for number in entry]
+    communicator.broadcast(table, root=0)
+    return {int(staleness): int(count) for staleness, count in table.reshape(-1, 2)}

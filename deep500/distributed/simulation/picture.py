@@ -13,6 +13,7 @@ from deep500.distributed.simulation.training_step import ScalingPoint
 from deep500.measure.rendering import picture_format, rendered
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["MeasuredEfficiency", "draw_scaling"]
@@ -33,12 +34,14 @@ class MeasuredEfficiency:
         efficiency: Its estimate, 1 for as fast as it can be.
         low: Lower end of its interval.
         high: Upper end of its interval.
+        oversubscribed: Whether the ranks shared processors, so that it tells nothing of a machine with enough of them.
     """
 
     ranks: int
     efficiency: float
     low: float
     high: float
+    oversubscribed: bool = False
 
 
 def draw_scaling(
@@ -91,13 +94,8 @@ def _figure(
             linestyle=_STYLES[number % len(_STYLES)], linewidth=1.8, label=f"{label}, predicted",
         )  # fmt: skip
     for label, taken in measured.items():
-        values = [100 * point.efficiency for point in taken]
-        below = [value - 100 * point.low for value, point in zip(values, taken)]
-        above = [100 * point.high - value for value, point in zip(values, taken)]
-        axes.errorbar(
-            [point.ranks for point in taken], values, yerr=[below, above], color=colours[label], fmt="o",
-            markersize=6, markerfacecolor="white", capsize=3, label=f"{label}, measured", zorder=3,
-        )  # fmt: skip
+        _draw_measured(axes, [point for point in taken if not point.oversubscribed], label, colours[label])
+        _draw_measured(axes, [point for point in taken if point.oversubscribed], label, colours[label], crowded=True)
     ranks = {point.ranks for points in predictions.values() for point in points}
     ranks |= {point.ranks for taken in measured.values() for point in taken}
     axes.set_xscale("log", base=2)
@@ -117,6 +115,22 @@ def _figure(
     if note:
         figure.suptitle(note, x=0.01, ha="left", fontsize=7, color="#666666")
     return figure
+
+
+def _draw_measured(
+    axes: Axes, points: Sequence[MeasuredEfficiency], label: str, colour: str, *, crowded: bool = False
+) -> None:
+    """Draw points with intervals, in another form where ranks shared processors."""
+    if not points:
+        return
+    values = [100 * point.efficiency for point in points]
+    below = [value - 100 * point.low for value, point in zip(values, points)]
+    above = [100 * point.high - value for value, point in zip(values, points)]
+    axes.errorbar(
+        [point.ranks for point in points], values, yerr=[below, above], color=colour, fmt="X" if crowded else "o",
+        markersize=7 if crowded else 6, markerfacecolor="white", capsize=3, zorder=3,
+        label=f"{label}, measured" + (", oversubscribed" if crowded else ""),
+    )  # fmt: skip
 
 
 def _ticks(ranks: Sequence[int]) -> list[int]:

@@ -1,5 +1,6 @@
 import deep500.core.requirement
 
+from .communicator import TorchDistributedCommunicator
 from .custom_operator import custom_op, custom_op_from_native
 from .custom_operator_call import prepare_call
 from .custom_operator_check import custom_op_checks
@@ -33,6 +34,7 @@ __all__ = [
     "MuonOptimizer",
     "PyTorchExecutor",
     "RMSPropOptimizer",
+    "TorchDistributedCommunicator",
     "as_operator",
     "custom_op",
     "custom_op_checks",

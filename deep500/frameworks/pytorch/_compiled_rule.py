@@ -67,14 +67,14 @@ class CompiledRule:
             gradients: The gradients by name.
             scalars: The numbers of each cell.
         """
-        pairs = [unit.whole([gradients[name] for name in unit.names]) for unit in units]
+        pairs = [unit.flat([gradients[name] for name in unit.names]) for unit in units]
         # In float64, as Python's numbers are: a scalar tensor does not widen the others.
         rows = [[entry.kept, *entry.values.values()] for entry in scalars]
         numbers = torch.tensor(rows, dtype=torch.float64).to(pairs[0][0].device)
         self._function(
-            [gradient.reshape(-1) for gradient, _ in pairs],
-            [parameter.view(-1) for _, parameter in pairs],
-            [[slot.view(-1) for slot in unit.slots.values()] for unit in units],
+            [gradient for gradient, _ in pairs],
+            [parameter for _, parameter in pairs],
+            [unit.flat_slots for unit in units],
             numbers,
             tuple([unit.cell for unit in units]),
             tuple(scalars[0].values),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -45,8 +46,18 @@ class Unit(abc.ABC):
     def whole(self, gradients: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the gradients and the parameters, each as one tensor; changes are taken over by :meth:`take`."""
 
+    def flat(self, gradients: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return what :meth:`whole` does, one-dimensional."""
+        gradient, parameter = self.whole(gradients)
+        return gradient.reshape(-1), parameter.view(-1)
+
+    @functools.cached_property
+    def flat_slots(self) -> list[torch.Tensor]:
+        """The slots, one-dimensional; they share their memory."""
+        return [slot.view(-1) for slot in self.slots.values()]
+
     def take(self, changed: torch.Tensor) -> None:
-        """Take over the parameters that :meth:`whole` returned, changed in place."""
+        """Take over the parameters that :meth:`whole` or :meth:`flat` returned, changed in place."""
 
     @abc.abstractmethod
     def is_in_place(self) -> bool:
@@ -112,6 +123,14 @@ class SingleUnit(Unit):
     def whole(self, gradients: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return gradient and parameter."""
         return gradients[0], self.parameter
+
+    def flat(self, gradients: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return gradient and parameter, one-dimensional."""
+        return gradients[0].reshape(-1), self._flat
+
+    @functools.cached_property
+    def _flat(self) -> torch.Tensor:
+        return self.parameter.view(-1)
 
     def apply(self, apply: ApplyRule, gradients: Sequence[torch.Tensor]) -> None:
         """Update the parameter; see :meth:`Unit.apply`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,8 +19,11 @@ from deep500.core.value_descriptor import OptionalDescriptor, SequenceDescriptor
 from deep500.frameworks.pytorch._arrays import as_texts, element_type, mark, to_array, to_tensor
 from deep500.frameworks.pytorch._compiling import choose_form
 from deep500.frameworks.pytorch._dtypes import HELD_AS
+from deep500.frameworks.pytorch._flat_parameters import FlatParameters
 from deep500.frameworks.pytorch._generator import check_generator_state, generator_state, restore_generator
 from deep500.frameworks.pytorch._parameter_updates import TorchUpdates
+from deep500.frameworks.pytorch.buckets import BucketFiller
+from deep500.frameworks.pytorch.data_parallel import DataParallelRuns
 from deep500.frameworks.pytorch.determinism import deterministic_operators
 from deep500.frameworks.pytorch.device import torch_device
 from deep500.frameworks.pytorch.lowering import lowerings
@@ -32,6 +35,10 @@ from deep500.networks.network import Network
 from deep500.networks.parameter_updates import TrainingRule
 from deep500.networks.program import Program
 from deep500.networks.tensor_functions import TensorFunctions
+
+if TYPE_CHECKING:
+    from deep500.distributed.communicator import Communicator
+    from deep500.distributed.flat_buffers import Bucket, FlatBuffers
 
 __all__ = ["PyTorchExecutor", "from_model"]
 
@@ -45,6 +52,9 @@ class PyTorchExecutor(GraphExecutor):
 
     framework = "pytorch"
     stored: StoredTensors
+    _filler: BucketFiller | None = None
+    _flat: FlatParameters | None = None
+    _parallel: DataParallelRuns | None = None
 
     def graph_module(self, fed: Iterable[str] | None = None) -> fx.GraphModule:
         """Return the ``torch.fx.GraphModule`` that runs in the current mode, for ``torch.compile`` and other tools.
@@ -81,6 +91,8 @@ class PyTorchExecutor(GraphExecutor):
 
     def _function(self, program: Program, inputs: Sequence[Any], loss: str | None) -> Callable[..., Any]:
         """Return what runs a program: its module, or the compiled form where that is asked for and pays."""
+        if self._parallel is not None and loss is not None:
+            return self._parallel.function(self._module(program), program, loss)
         if not self.compiles:
             return self._module(program)
         function = self._compiled.get((program, loss))
@@ -102,9 +114,56 @@ class PyTorchExecutor(GraphExecutor):
         with _explained(self.network.name):
             results = _call(self._function(program, inputs, loss), inputs)
             scalar = results[program.outputs.index(loss)]
+            if self._filler is not None:
+                self._filler.begin(program, loss)
             if scalar.requires_grad:  # a loss that no parameter reaches has no gradients
                 scalar.backward()
+            if self._filler is not None:
+                self._filler.end()
             return self._finish(program, [_detached(result) for result in results])
+
+    def gradient_buckets(
+        self,
+        inputs: Mapping[str, Any],
+        loss: str,
+        gradients: FlatBuffers,
+        buckets: list[Bucket],
+        on_bucket: Callable[[Bucket], None],
+    ) -> dict[str, Any]:
+        """Run the network and differentiate, and hand out gradients meanwhile; see :class:`OverlappingExecutor`.
+
+        On the processor ``on_bucket`` is called in the caller's thread, on a GPU also in autograd's.
+        """
+        if self._filler is None:
+            self._filler = BucketFiller({name: self.stored.tensor(name) for name in self._parameter_names})
+        return self._filler.run(gradients, buckets, on_bucket, lambda: self.inference_and_backprop(inputs, loss))
+
+    def take_exchanged(self, gradients: FlatBuffers) -> None:
+        """Use the gradients as the exchange left them; see :class:`TakingExecutor`."""
+        if self._filler is not None:
+            self._filler.take_exchanged(gradients)
+
+    def lay_parameters(self, buffers: FlatBuffers) -> bool:
+        """Have the parameters in flat buffers, where these are on the device; see :class:`FlatExecutor`."""
+        if self.torch_device.type != "cpu":
+            return False
+        if self._flat is None or not self._flat.is_of(buffers):
+            self._flat = FlatParameters({name: self.stored.tensor(name) for name in self._parameter_names}, buffers)
+        self._flat.lay()
+        return True
+
+    def data_parallel(self, communicator: Communicator) -> Callable[[Mapping[str, Any], str], dict[str, Any]]:
+        """Return ``inference_and_backprop`` through PyTorch's own ``DistributedDataParallel``; see the scheme."""
+        runs = DataParallelRuns(communicator, self.torch_device)
+
+        def differentiate(inputs: Mapping[str, Any], loss: str) -> dict[str, Any]:
+            self._parallel = runs
+            try:
+                return self.inference_and_backprop(inputs, loss)
+            finally:
+                self._parallel = None
+
+        return differentiate
 
     def _finish(self, program: Program, results: Sequence[Any]) -> dict[str, Any]:
         count = len(program.outputs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from deep500.frameworks.reference.lowering import lowerings
 from deep500.networks.operator_node import OperatorNode
 from deep500.operators.operator import Operator
 
-__all__ = ["Calls", "added"]
+__all__ = ["Calls", "Course", "added"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,24 @@ class _Call:
     def kept(self) -> str:
         """Under which name all outputs are kept for the backward, which may need those that the node does not name."""
         return f"\0outputs of {next(name for name in self.outputs if name)}"
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is known of a backward sweep before it is made.
+
+    Attributes:
+        complete: After how many calls, from the last one backwards, each gradient is complete.
+        depends_on_data: The values whose gradient may be missing in one run and not in another: a branch or the body of
+            a loop reads them, or what is computed from them.
+    """
+
+    complete: Mapping[str, int]
+    depends_on_data: frozenset[str]
+
+    def complete_after(self, names: Iterable[str]) -> int:
+        """Return after how many calls the gradients by some values are complete; 0 for those that are never begun."""
+        return max((self.complete.get(name, 0) for name in names), default=0)
 
 
 class Calls:
@@ -80,19 +98,42 @@ class Calls:
                 values[call.kept] = results
         return values
 
-    def differentiate(self, values: Mapping[str, Any], gradients: dict[str, Any]) -> dict[str, Any]:
+    def course(self, output: str) -> Course:
+        """Return what is known of the backward sweep from an output."""
+        complete: dict[str, int] = {output: 0}
+        depends: set[str] = set()
+        for count, (call, is_reached) in enumerate(zip(reversed(self._calls), reversed(self._differentiated)), start=1):
+            if not is_reached or complete.keys().isdisjoint(call.outputs):
+                continue
+            inputs = [name for name in call.inputs if name and name in self._reached]
+            complete.update(dict.fromkeys(inputs, count))
+            if call.node.graphs or not depends.isdisjoint(call.outputs):
+                depends.update(inputs)
+        return Course(complete, frozenset(depends))
+
+    def differentiate(
+        self,
+        values: Mapping[str, Any],
+        gradients: dict[str, Any],
+        after_call: Callable[[int], None] | None = None,
+    ) -> dict[str, Any]:
         """Compute the gradients by all values that a trained one reaches.
 
         Args:
             values: What :meth:`run` returned.
             gradients: Gradients by some of the values, by name.
+            after_call: Called before the sweep and after each call with how many have been differentiated.
 
         Returns:
             The same dictionary, with the other gradients added.
         """
-        for call, is_reached in zip(reversed(self._calls), reversed(self._differentiated)):
+        if after_call is not None:
+            after_call(0)
+        for count, (call, is_reached) in enumerate(zip(reversed(self._calls), reversed(self._differentiated)), start=1):
             if is_reached and not gradients.keys().isdisjoint(call.outputs):
                 self._differentiate(call, values, gradients)
+            if after_call is not None:
+                after_call(count)
         return gradients
 
     def _differentiate(self, call: _Call, values: Mapping[str, Any], gradients: dict[str, Any]) -> None:

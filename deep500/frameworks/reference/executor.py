@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from deep500.core.device import Device
 from deep500.core.errors import TrainingError
 from deep500.core.tensor_descriptor import TensorDescriptor
+from deep500.distributed.flat_buffers import Bucket, FlatBuffers
+from deep500.frameworks.reference.buckets import BufferGradients, HandOver
 from deep500.frameworks.reference.determinism import deterministic_operators
 from deep500.frameworks.reference.device import check_device
 from deep500.frameworks.reference.lowering import lowerings
@@ -41,7 +43,9 @@ class ReferenceExecutor(GraphExecutor):
         check_device(self.device)
         names = [*network.parameters, *network.states, *network.constants]
         self.tensors = dict(zip(names, network.fetch_tensors(names)))
-        self._gradients: Values = {}
+        self._gradients: MutableMapping[str, NDArray[Any]] = {}
+        self._hand_over: HandOver | None = None
+        self._updated: list[str] = []
         self._translations: dict[Program, Translation] = {}
 
     def _translation(self, program: Program) -> Translation:
@@ -69,9 +73,35 @@ class ReferenceExecutor(GraphExecutor):
         return self._finish(program, self._values(program, inputs))
 
     def _run_and_differentiate(self, program: Program, inputs: Sequence[Any], loss: str) -> dict[str, Any]:
-        values = self._values(program, inputs)
-        self._gradients = self._translation(program).backward(values, loss)
+        values, translation, hand_over = self._values(program, inputs), self._translation(program), self._hand_over
+        if hand_over is None:
+            self._gradients = translation.backward(values, loss)
+        else:
+            course = translation.course(loss)
+
+            def after_call(count: int, found: Mapping[str, Any]) -> None:
+                hand_over.after_call(count, course, found)
+
+            self._gradients = translation.backward(values, loss, after_call)
+            self._updated = hand_over.updated(course, self._gradients)
         return self._finish(program, values)
+
+    def gradient_buckets(
+        self,
+        inputs: Mapping[str, Any],
+        loss: str,
+        gradients: FlatBuffers,
+        buckets: list[Bucket],
+        on_bucket: Callable[[Bucket], None],
+    ) -> dict[str, Any]:
+        """Run the network and differentiate, handing gradients out on the way; see :class:`OverlappingExecutor`."""
+        self._hand_over = HandOver(gradients, buckets, on_bucket)
+        try:
+            outputs = self.inference_and_backprop(inputs, loss)
+        finally:
+            self._hand_over = None
+        self._gradients = BufferGradients(gradients, self._updated)
+        return outputs
 
     def update_parameters(self, rule: UpdateRule) -> None:
         """Replace every parameter that has a gradient; see :meth:`GraphExecutor.update_parameters`."""

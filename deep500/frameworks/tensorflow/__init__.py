@@ -11,4 +11,10 @@ REQUIREMENT = Requirement(
     distributions=("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly"),
 )
 
+#: What other adapters have and this one does not, with the reason.
+LACKS = {
+    "communicator.py": "TensorFlow's collectives run inside its functions only, not on buffers",
+    "data_parallel.py": "its strategies make the variables, and are told of all ranks before TensorFlow starts",
+}
+
 __getattr__, __dir__, __all__ = attach_adapter(REQUIREMENT, __name__, __file__, start_quietly)

@@ -19,8 +19,9 @@ from deep500.networks.program import Program
 __all__ = ["ParameterUpdate", "ProgramFunction", "flattened", "frozen", "input_structure"]
 
 #: ``update(gradients, parameters)``, by name, assigns the parameters' next values; it is traced. One that has a method
-#: ``numbers()`` is given as a third argument what that returns at each call: a float64 vector of one length.
-ParameterUpdate = Callable[..., None]
+#: ``numbers()`` is given as a third argument what that returns at each call: a float64 vector of one length. One that
+#: returns gradients by name has these returned by the graph, in the place of those that it was given.
+ParameterUpdate = Callable[..., Mapping[str, tf.Tensor] | None]
 
 #: What a graph is traced for: of every input the shape (``None`` for a size of any value), a list of these for a
 #: sequence, ``None`` for an optional that is absent.
@@ -158,7 +159,9 @@ class ProgramFunction:
                     gradients = [_dense(g) for g in tape.gradient(values[loss], trained)]
             if self._update:
                 named = {n: g for n, g in zip(program.parameters, gradients, strict=True) if g is not None}
-                self._update(named, {name: variables[name] for name in named}, *numbers)
+                changed = self._update(named, {name: variables[name] for name in named}, *numbers)
+                if changed is not None:
+                    gradients = [changed.get(name) for name in program.parameters]
             return [values[name] for name in program.outputs], gradients
 
     @property

@@ -102,18 +102,7 @@ class KerasOptimizer(Optimizer):
 
     def apply_gradients(self) -> None:
         """Update with the gradients that the executor has, unless more minibatches are awaited."""
-        updates = self.updates
-        gradients = updates.gradients()
-        if gradients is None:
-            return
-        updates.start_average()
-        variables = {name: self.executor.stored_tensor(name) for name in gradients}
-        for name, variable in variables.items():
-            kept = self.step_scalars(self.group_of(name), self.step_count + 1).kept if self.weight_decay else 1.0
-            if kept != 1.0:
-                variable.assign(variable * kept)
-        self.apply_traced(gradients, variables)
-        updates.finish()
+        self.updates.apply()
 
     def apply_traced(self, gradients: Mapping[str, tf.Tensor], parameters: Mapping[str, tf.Variable]) -> None:
         """Update the parameters by Keras, in the graph of a step."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -11,6 +12,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from deep500.core.errors import TrainingError
+from deep500.frameworks.tensorflow._applied_step import AppliedStep, fed_gradients
 from deep500.networks.graph_executor import GraphExecutor
 from deep500.networks.parameter_updates import ParameterUpdates, TrainingRule, checked_slots
 from deep500.networks.pure_functions import Readings, readings_of
@@ -52,6 +54,7 @@ class TensorFlowUpdates(ParameterUpdates):
         super().__init__(source, rule)
         self.own = own
         self._steps: dict[Any, TracedStep] = {}
+        self._applied: dict[Any, AppliedStep] = {}
         self._readings: Readings | None = None
         self._is_traced = source is own
         self._modifier: Any = None
@@ -64,17 +67,45 @@ class TensorFlowUpdates(ParameterUpdates):
             self.apply()
             return outputs
         step = self._traced_step()
+        self._make_slots(self._names if step.stage == "update" else ())
         outputs = self.own.train(inputs, loss, step)
         if step.error is not None:
             self._is_traced = False
             self.apply()
             return outputs
-        self.pending = 0 if step.stage == "update" else self.pending + 1
-        if step.stage == "update":
-            self.rule.step_count += 1
-            for name in step.active:
-                self.counts[name] = self.counts.get(name, 0) + 1
+        self._note(step, step.active)
         return outputs
+
+    def apply(self) -> None:
+        """Take the gradients of a minibatch, and update; see :meth:`ParameterUpdates.apply`."""
+        if not self._traces():
+            super().apply()
+            return
+        step, gradients = self._traced_step(), fed_gradients(self.executor, self.own, self._names)
+        key = (step, gradients.key)
+        if key not in self._applied:
+            self._make_slots(gradients.names if step.stage == "update" else ())
+            variables = {name: self.own.stored_tensor(name) for name in gradients.names}
+            try:
+                self._applied[key] = AppliedStep(step, gradients, variables, self.own.tensorflow_device)
+            except Exception as error:
+                if not step.refuse(error):
+                    raise
+                self._is_traced = False
+                super().apply()
+                return
+        self._applied[key](gradients)
+        self._note(step, gradients.names)
+
+    def _note(self, step: TracedStep, names: Sequence[str]) -> None:
+        """Take note that a step was made with the gradients by some parameters."""
+        if step.stage != "update":
+            self.pending += 1
+            return
+        self.pending = 0
+        self.rule.step_count += 1
+        for name in names:
+            self.counts[name] = self.counts.get(name, 0) + 1
 
     def _traces(self) -> bool:
         """Return whether the step is one graph: rule and modifier can be traced, and read what they read before."""
@@ -111,20 +142,28 @@ class TensorFlowUpdates(ParameterUpdates):
         self.start_average()
         cells: dict[tuple[int, int], int] = {}
         counts, group_of = self.counts, rule.group_of
-        cell_of = tuple([cells.setdefault((group_of(n), counts.get(n, 0) + 1), len(cells)) for n in self._names])
+        if self.is_whole:  # it counts its steps itself
+            cells, cell_of = self._group_cells
+        else:
+            cell_of = tuple([cells.setdefault((group_of(n), counts.get(n, 0) + 1), len(cells)) for n in self._names])
         scalars = [rule.step_scalars(group, count) for group, count in cells]
         limits = (rule.clip_value, rule.clip_norm, rule.ema_decay)
         flags = (any(entry.kept != 1.0 for entry in scalars), *(limit is not None for limit in limits))
         names = tuple([tuple(entry.values) for entry in scalars])
         key = (cell_of, names, flags, self._modifier, rule.accumulation_steps)
         if key not in self._steps:
-            self._make_slots()
             self._steps[key] = TracedStep(self, stage, cell_of, names, flags)
         step = self._steps[key]
         numbers = [number for entry in scalars for number in (entry.kept, *entry.values.values())]
         shared = [0.0 if limit is None else float(limit) for limit in limits]
         step.values = np.array([*numbers, *shared, 1.0 - shared[2]], np.float64)
         return step
+
+    @functools.cached_property
+    def _group_cells(self) -> tuple[dict[tuple[int, int], int], tuple[int, ...]]:
+        """The groups of parameters as cells, and the number of each parameter's."""
+        cells: dict[tuple[int, int], int] = {}
+        return cells, tuple([cells.setdefault((self.rule.group_of(n), 1), len(cells)) for n in self._names])
 
     def _variable(self, value: Any) -> tf.Variable:
         with tf.device(self.own.tensorflow_device):
@@ -135,8 +174,9 @@ class TensorFlowUpdates(ParameterUpdates):
             if name not in self._sums:
                 self._sums[name] = self._variable(tf.zeros_like(self.own.stored_tensor(name)))
 
-    def _make_slots(self) -> None:
-        for name in self._names:
+    def _make_slots(self, names: Iterable[str]) -> None:
+        """Make the slots of parameters that are updated: those that other ranks update (Zero1) take no memory."""
+        for name in names:
             if self.rule.slots and name not in self._slots:
                 parameter = self.own.stored_tensor(name)
                 like = parameter if self.rule.elementwise else self.own.declared_layout(name, parameter)
@@ -163,6 +203,7 @@ class TensorFlowUpdates(ParameterUpdates):
         self._sums = {name: self._variable(value) for name, value in self._sums.items()}
         self._averages = {name: self._variable(value) for name, value in self._averages.items()}
         self._steps.clear()  # they assign the variables from before
+        self._applied.clear()
 
     def set_slot_values(self, name: str, values: Mapping[str, NDArray[Any]]) -> None:
         """Replace the slots of a parameter; no values begin them anew."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from deep500.core.device import Device
 from deep500.core.tensor_descriptor import STRING, TensorDescriptor
+from deep500.distributed.flat_buffers import Bucket, FlatBuffers
 from deep500.frameworks.tensorflow._compiling import choose_form
 from deep500.frameworks.tensorflow._dtypes import held_array, hold, is_held, released_array, to_array
 from deep500.frameworks.tensorflow._errors import explain_run
@@ -32,6 +33,7 @@ from deep500.frameworks.tensorflow._generator import TensorFlowStreams
 from deep500.frameworks.tensorflow._known import StaticShapesNeededError
 from deep500.frameworks.tensorflow._layout import Layout, kernel_order
 from deep500.frameworks.tensorflow._parameter_updates import TensorFlowUpdates, checked_value
+from deep500.frameworks.tensorflow.buckets import BucketNames, ExchangedGradients, HandOver
 from deep500.frameworks.tensorflow.determinism import deterministic_operators
 from deep500.frameworks.tensorflow.device import device_name, synchronize
 from deep500.frameworks.tensorflow.lowering import lowerings
@@ -68,7 +70,8 @@ class TensorFlowExecutor(GraphExecutor):
         self._variables: dict[str, tf.Variable] = {}
         self._held: dict[str, str] = {}  # element types of variables that TensorFlow holds in another type
         self._constants: dict[str, NDArray[Any]] = {}
-        self._gradients: dict[str, tf.Tensor] = {}
+        self._gradients: MutableMapping[str, tf.Tensor] = {}
+        self._hand_overs: dict[BucketNames, HandOver] = {}
         self._functions: dict[_Key, list[ProgramFunction]] = {}
         self._fixed: set[Program] = set()  # programs whose graphs depend on the shapes of the inputs
         self._update: ParameterUpdate | None = None
@@ -94,7 +97,8 @@ class TensorFlowExecutor(GraphExecutor):
             if refuse is None or not refuse(error):
                 raise
             function = self._function(program, inputs, loss)
-        outputs, self._gradients = self._call(function, inputs)
+        call = functools.partial(self._call, function, inputs)
+        outputs, self._gradients = update.call(call) if isinstance(update, HandOver) else call()
         return outputs
 
     def parameter_updates(self, rule: TrainingRule, source: GraphExecutor | None = None) -> TensorFlowUpdates:
@@ -126,6 +130,30 @@ class TensorFlowExecutor(GraphExecutor):
             return self.inference_and_backprop(inputs, loss)
         finally:
             self._update = None
+
+    def gradient_buckets(
+        self,
+        inputs: Mapping[str, Any],
+        loss: str,
+        gradients: FlatBuffers,
+        buckets: list[Bucket],
+        on_bucket: Callable[[Bucket], None],
+    ) -> dict[str, Any]:
+        """Run the network and differentiate, handing gradients out on the way; see :class:`OverlappingExecutor`."""
+        names = tuple(bucket.names for bucket in buckets)
+        if names not in self._hand_overs:
+            streams = len(names) > 1 and not self.compiles
+            self._hand_overs[names] = HandOver(names, self.declared_layout, self.held_layout, streams=streams)
+        hand_over = self._hand_overs[names]
+        with hand_over.aimed(gradients, buckets, on_bucket):
+            outputs = self.train(inputs, loss, hand_over)
+        self._gradients = ExchangedGradients(gradients, list(self._gradients), self.held_layout)
+        return outputs
+
+    def exchanged_gradients(self) -> ExchangedGradients | None:
+        """Return the gradients where they stand in flat buffers, as :meth:`gradient_buckets` left them."""
+        found = self._gradients
+        return found if isinstance(found, ExchangedGradients) and found.are_in_buffers else None
 
     def update_parameters(self, rule: UpdateRule) -> None:
         """Replace every parameter that has a gradient by ``rule(gradient, parameter, name)``; see the contract.
@@ -179,7 +207,7 @@ class TensorFlowExecutor(GraphExecutor):
 
     def to_native(self, value: Any, descriptor: TensorDescriptor) -> Any:
         """Return a value as a ``tf.Tensor`` on the device; texts stay on the processor."""
-        if isinstance(value, tf.Tensor) and not is_held(descriptor.dtype):
+        if type(value) is not np.ndarray and isinstance(value, tf.Tensor) and not is_held(descriptor.dtype):
             return value
         if self._is_only_device:  # naming it takes as long as a small tensor
             return hold(value)
@@ -276,7 +304,7 @@ class TensorFlowExecutor(GraphExecutor):
         found.append(function)
         return function
 
-    def _call(self, function: ProgramFunction, inputs: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _call(self, function: ProgramFunction, inputs: Sequence[Any]) -> tuple[dict[str, Any], dict[str, tf.Tensor]]:
         with explain_run(self.network.name):
             outputs, gradients = function(*flattened(inputs))
         # Without a loss there are no gradients.
@@ -317,7 +345,7 @@ def _purpose(loss: str | None, update: ParameterUpdate | None) -> str:
     """Return what a function is for, as ``executor.compilation`` names it."""
     if loss is None:
         return "inference"
-    return f"gradient of {loss!r}" if update is None else f"training step of {loss!r}"
+    return f"gradient of {loss!r}" if update is None or isinstance(update, HandOver) else f"training step of {loss!r}"
 
 
 def _has_one_structure(program: Program) -> bool:

@@ -14,7 +14,17 @@ from typing import Any
 from deep500.core.errors import CheckpointError
 from deep500.core.texts import message_of, shown, shown_path
 from deep500.training.checkpoints._encoding import decode
-from deep500.training.checkpoints._layout import FORMAT, MANIFEST, STATE, TENSORS, VERSION, step_folders
+from deep500.training.checkpoints._layout import (
+    FORMAT,
+    MANIFEST,
+    STATE,
+    TENSORS,
+    VERSION,
+    VERSION_OF_RANKS,
+    rank_file,
+    step_folders,
+)
+from deep500.training.ranks import ALONE, Ranks
 
 __all__ = ["Checkpoint", "check_identity", "checkpoint_folders", "load_checkpoint", "load_latest"]
 
@@ -24,7 +34,11 @@ _logger = logging.getLogger(__name__)
 _MOST_DIFFERENCES = 6
 
 
-class _OtherVersionError(CheckpointError):
+class _RefusedError(CheckpointError):
+    """A checkpoint is not damaged, and cannot be used here: those before it are no way out."""
+
+
+class _OtherVersionError(_RefusedError):
     """A checkpoint is whole, and of a format that this version does not read."""
 
 
@@ -54,17 +68,24 @@ def checkpoint_folders(folder: str | PathLike[str]) -> list[Path]:
     return [path for _, path in step_folders(Path(folder))]
 
 
-def load_checkpoint(path: str | PathLike[str]) -> Checkpoint:
-    """Return what one checkpoint holds, ``step-000000123/``, once all its checksums are right.
+def load_checkpoint(path: str | PathLike[str], *, rank: int = 0, ranks: int = 1) -> Checkpoint:
+    """Return what one checkpoint holds, ``step-000000123/``, once all checksums are right.
+
+    Args:
+        path: Its folder.
+        rank: Of several ranks, whose state is returned; only that rank's files are read.
+        ranks: Number of ranks that go on.
 
     Raises:
-        CheckpointError: It is missing or damaged.
+        CheckpointError: It is missing or damaged, or of another number of ranks.
     """
     folder = Path(path)
     try:
         manifest = _manifest(folder)
-        contents = {name: _checked_file(folder / name, manifest["files"][name]) for name in (TENSORS, STATE)}
-        state = decode(json.loads(contents[STATE]), contents[TENSORS])
+        _check_ranks(folder, manifest.get("ranks", 1), ranks)
+        names = [rank_file(name, rank, ranks) for name in (TENSORS, STATE)]
+        tensors, text = (_checked_file(folder / name, manifest["files"][name]) for name in names)
+        state = decode(json.loads(text), tensors)
         identity, step = manifest["identity"], manifest["step"]
         written, version = str(manifest["written"]), str(manifest["deep500"])
     except OSError as error:
@@ -77,6 +98,8 @@ def load_checkpoint(path: str | PathLike[str]) -> Checkpoint:
             f"The checkpoint {shown_path(folder)} is of another version of Deep500: {error}. Go on with the version "
             f"that wrote it, or move it away to go on from the one before it."
         ) from None
+    except _RefusedError:
+        raise
     except CheckpointError as error:
         raise CheckpointError(f"The checkpoint {shown_path(folder)} is damaged: {error}.") from error
     except (KeyError, TypeError, ValueError, RecursionError) as error:
@@ -84,30 +107,57 @@ def load_checkpoint(path: str | PathLike[str]) -> Checkpoint:
     return Checkpoint(folder, step, state, identity, written, version)
 
 
-def load_latest(folder: str | PathLike[str]) -> Checkpoint:
+def load_latest(folder: str | PathLike[str], ranks: Ranks = ALONE) -> Checkpoint:
     """Return the newest checkpoint of a folder that is whole; each damaged one that is newer is told of by a warning.
 
+    Args:
+        folder: Where checkpoints lie.
+        ranks: Who goes on: each rank with its own state. All of them call this, and a checkpoint is whole where the
+            files of all are.
+
     Raises:
-        CheckpointError: There is none, none is whole, or the newest one is of another version of Deep500.
+        CheckpointError: There is none, none is whole, or the newest one is of another version of Deep500 or of another
+            number of ranks.
     """
     place = Path(folder)
-    found = checkpoint_folders(place)
+    found = [place / name for name in ranks.decided([path.name for path in checkpoint_folders(place)])]
     if not found:
         kind = "is no folder" if place.exists() and not place.is_dir() else "holds no checkpoint"
         kind = kind if place.exists() else "does not exist"
         raise CheckpointError(f"There is nothing to go on from: {shown_path(place)} {kind}.")
     for path in reversed(found):
-        try:
-            checkpoint = load_checkpoint(path)
-        except _OtherVersionError:  # it is not damaged, and what comes after it would take its place
-            raise
-        except CheckpointError as error:
-            _logger.warning("%s The one before it is used.", error)
-            continue
-        return checkpoint
+        checkpoint, failure = _attempt(path, ranks)
+        failures = [text for text in ranks.gathered(None if failure is None else str(failure)) if text is not None]
+        if ranks.decided(isinstance(failure, _RefusedError)):  # what comes after it would take its place
+            raise failure or CheckpointError(failures[0])
+        if checkpoint is not None and not failures:
+            return checkpoint
+        if ranks.is_first:
+            _logger.warning("%s The one before it is used.", failures[0])
     raise CheckpointError(
         f"There is nothing to go on from: each of the {len(found)} checkpoints in {shown_path(place)} is damaged."
     )
+
+
+def _attempt(path: Path, ranks: Ranks) -> tuple[Checkpoint | None, CheckpointError | None]:
+    try:
+        return load_checkpoint(path, rank=ranks.rank, ranks=ranks.size), None
+    except CheckpointError as error:
+        return None, error
+
+
+def _check_ranks(folder: Path, written: int, here: int) -> None:
+    """Check that a checkpoint is of as many ranks as go on: each has a state of its own."""
+    if written != here:
+        raise _RefusedError(
+            f"The checkpoint {shown_path(folder)} was written by {_ranks(written)}, and here {_ranks(here)} would go "
+            f"on. Accepted is the number that wrote it, since each rank has a state of its own: go on with "
+            f"{_ranks(written)}, or start anew in another folder."
+        )
+
+
+def _ranks(count: int) -> str:
+    return "a single process" if count == 1 else f"{count} ranks"
 
 
 def check_identity(saved: Mapping[str, Any], here: Mapping[str, Any], ignored: Iterable[str] = ()) -> None:
@@ -164,9 +214,9 @@ def _manifest(folder: Path) -> dict[str, Any]:
     content = {key: value for key, value in manifest.items() if key != "sha256"}
     is_whole = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest() == manifest.get("sha256")
     version = manifest.get("version")
-    if version != VERSION:
+    if version not in (VERSION, VERSION_OF_RANKS):
         kind = _OtherVersionError if is_whole else CheckpointError
-        raise kind(f"it has version {shown(version)} of the format; accepted is {VERSION}")
+        raise kind(f"it has version {shown(version)} of the format; accepted are {VERSION} and {VERSION_OF_RANKS}")
     if not is_whole:
         raise CheckpointError(f"{MANIFEST} has another SHA-256 than it says")
     return manifest

@@ -22,7 +22,20 @@ from deep500.core.errors import CheckpointError, FileWriteError
 from deep500.core.signals import signals_deferred
 from deep500.core.texts import shown_path
 from deep500.training.checkpoints._encoding import encode
-from deep500.training.checkpoints._layout import FORMAT, MANIFEST, STATE, TENSORS, VERSION, folder_name, step_folders
+from deep500.training.checkpoints._layout import (
+    FORMAT,
+    MANIFEST,
+    STATE,
+    TENSORS,
+    VERSION,
+    VERSION_OF_RANKS,
+    FileEntry,
+    folder_name,
+    rank_file,
+    step_folders,
+)
+from deep500.training.checkpoints._together import write_together
+from deep500.training.ranks import ALONE, Ranks
 
 __all__ = ["CheckpointWriter"]
 
@@ -42,6 +55,9 @@ class CheckpointWriter:
     A checkpoint is written beside its place, synced to the disk, and renamed. A process that is killed at any moment,
     and a disk that is full, leave all older checkpoints as they were; no part of a checkpoint is ever in a
     checkpoint's place.
+
+    Several ranks write one checkpoint together: each its own state in files of its own, and rank 0 the manifest of
+    all when they are written.
 
     Attributes:
         folder: Where to.
@@ -68,14 +84,20 @@ class CheckpointWriter:
         self.identity = dict(identity or {})
         self._lock: int | None = None  # handle of the folder while it is taken
 
-    def prepare(self) -> None:
+    def prepare(self, ranks: Ranks = ALONE) -> None:
         """Make the folder, check that it can be written to, and remove what a killed process left behind.
 
         Until :meth:`release`, or the end of the process, no other writer can prepare the same folder.
 
+        Args:
+            ranks: Who writes; rank 0 prepares.
+
         Raises:
             FileWriteError: It cannot be written to, or another training writes to it.
         """
+        ranks.first_does(self._prepare, FileWriteError)
+
+    def _prepare(self) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.folder):
@@ -96,12 +118,13 @@ class CheckpointWriter:
             os.close(self._lock)
             self._lock = None
 
-    def write(self, state: Mapping[str, Any], step: int) -> Path:
+    def write(self, state: Mapping[str, Any], step: int, ranks: Ranks = ALONE) -> Path:
         """Write a checkpoint, in the place of one of the same step, and remove the oldest ones.
 
         Args:
             state: What :meth:`deep500.training.trainer.Trainer.state` returned.
             step: Number of steps that were done.
+            ranks: Who writes it, each its own state; all of them call this.
 
         Returns:
             The checkpoint's folder.
@@ -111,36 +134,57 @@ class CheckpointWriter:
             FileWriteError: It cannot be written. All older checkpoints are as they were, and nothing of it is left.
         """
         document, tensors = encode(state)
-        text = json.dumps(document, allow_nan=False).encode()
-        contents = {TENSORS: tensors, STATE: text}
-        files = {n: {"sha256": hashlib.sha256(c).hexdigest(), "bytes": len(c)} for n, c in contents.items()}
+        parts = {TENSORS: tensors, STATE: json.dumps(document, allow_nan=False).encode()}
+        contents = {rank_file(name, ranks.rank, ranks.size): content for name, content in parts.items()}
+        target = self.folder / folder_name(step)
+        with signals_deferred():
+            write_together(
+                ranks,
+                begin=lambda: self._begin(target),
+                write_own=lambda place: self._write_files(place, contents),
+                commit=lambda place, files: self._commit(place, target, self._manifest(step, files, ranks.size)),
+                discard=shutil.rmtree,
+                refused=self._refused,
+            )
+        if ranks.is_first:
+            self._remove_oldest(step)
+        return target
+
+    def _manifest(self, step: int, files: Mapping[str, FileEntry], ranks: int) -> bytes:
         manifest: dict[str, Any] = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": VERSION if ranks == 1 else VERSION_OF_RANKS,
             "deep500": __version__,
             "step": step,
             "written": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "files": files,
+            "files": dict(files),
             "identity": self.identity,
         }
+        if ranks > 1:
+            manifest["ranks"] = ranks
         manifest["sha256"] = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-        contents[MANIFEST] = json.dumps(manifest, indent=2).encode()  # without a line end, each cut shows
-        target = self.folder / folder_name(step)
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with signals_deferred():
-                self._write(target, contents)
-        except OSError as error:
-            raise self._refused(error) from error
-        self._remove_oldest(step)
-        return target
+        return json.dumps(manifest, indent=2).encode()  # without a line end, each cut shows
 
-    def _write(self, target: Path, contents: Mapping[str, bytes]) -> None:
-        temporary = Path(tempfile.mkdtemp(dir=self.folder, prefix=f".{target.name}.{os.getpid()}."))
-        replaced: Path | None = None
+    def _begin(self, target: Path) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(dir=self.folder, prefix=f".{target.name}.{os.getpid()}."))
+
+    def _write_files(self, place: Path, contents: Mapping[str, bytes]) -> dict[str, FileEntry]:
         try:
             for name, content in contents.items():
-                _write_file(temporary / name, content)
+                _write_file(place / name, content)
+        except OSError:  # told to the other ranks, who may be writing there still
+            raise
+        except BaseException:
+            shutil.rmtree(place, ignore_errors=True)
+            raise
+        return {n: {"sha256": hashlib.sha256(c).hexdigest(), "bytes": len(c)} for n, c in contents.items()}
+
+    def _commit(self, temporary: Path, target: Path, manifest: bytes) -> None:
+        """Write the manifest beside the files that lie in a folder, and put the folder in its place."""
+        replaced: Path | None = None
+        try:
+            _write_file(temporary / MANIFEST, manifest)
             _sync_folder(temporary)
             mask = os.umask(0)
             os.umask(mask)

@@ -38,6 +38,9 @@ class PictureEvent(RunnerEvent):
     #: What is drawn, for messages.
     what: ClassVar[str]
 
+    reports = True
+    may_stop = False
+
     def __init__(self, path: str | PathLike[str]) -> None:
         """Set where to.
 

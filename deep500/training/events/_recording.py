@@ -43,6 +43,9 @@ class Recording(RunnerEvent, OptimizerEvent):
     #: What is written, for messages.
     what: ClassVar[str]
 
+    reports = True
+    may_stop = False
+
     def __init__(self, every_steps: int | None = 1) -> None:
         """Set how often.
 

@@ -33,6 +33,8 @@ class BatchHashEvent(RunnerEvent, SamplerEvent):
         complete: Whether they are the whole epoch.
     """
 
+    may_stop = False
+
     def __init__(self) -> None:
         """Start with nothing hashed."""
         self._digest = hashlib.sha256().digest()

@@ -13,9 +13,11 @@ from typing import Any
 from deep500.core.counts import check_count
 from deep500.core.errors import CheckpointError, FileWriteError
 from deep500.core.texts import shown_path
+from deep500.measure.clock import Stopwatch
 from deep500.training.checkpoints._layout import step_folders
 from deep500.training.checkpoints.writer import CheckpointWriter
 from deep500.training.divergence import non_finite_parameter
+from deep500.training.ranks import ALONE, Ranks
 from deep500.training.statistics import TrainingStatistics
 from deep500.training.trainer import Trainer
 from deep500.training.training_event import RunnerEvent, StopTraining
@@ -25,6 +27,9 @@ __all__ = ["CheckpointEvent"]
 _logger = logging.getLogger(__name__)
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+#: Of several ranks, a second signal within this time is the first one, passed on by a launcher, s.
+_PASSED_ON_S = 1.0
 
 
 class CheckpointEvent(RunnerEvent):
@@ -37,6 +42,9 @@ class CheckpointEvent(RunnerEvent):
     A disk that is full, or a folder that cannot be written to any more, does not end the training: a warning tells that
     the checkpoint was not written, those before it stay, and the next one is tried when it is due. A training whose
     parameters are no finite numbers any more is stopped instead of being kept, so that what was kept before stays.
+
+    Of several ranks each writes its own state into the same checkpoint, and a signal that any of them gets (where ranks
+    run apart, rank 0) makes all of them write after the same step and end.
 
     Attributes:
         writer: Writes the checkpoints.
@@ -80,6 +88,8 @@ class CheckpointEvent(RunnerEvent):
         self._kept: tuple[int, str] | None = None  # steps and outcome of what was written last
         self._signal: int | None = None
         self._previous: dict[int, Any] = {}
+        self._since: Stopwatch | None = None  # the signal
+        self._ranks: Ranks = ALONE
 
     def before_training(self, runner: Trainer, training_stats: TrainingStatistics) -> None:
         """Check that checkpoints can be made and written, and listen to signals.
@@ -89,10 +99,11 @@ class CheckpointEvent(RunnerEvent):
             FileWriteError: The folder cannot be written to.
         """
         runner.state()
-        self.writer.prepare()
-        self._signal = None
+        self._ranks = runner.optimizer.ranks
+        self.writer.prepare(self._ranks)
+        self._signal = self._since = None
         later = [path.name for step, path in step_folders(self.writer.folder) if step > training_stats.steps]
-        if later:
+        if later and self._ranks.is_first:
             _logger.warning(
                 "%s holds %s, which this training, at step %d, does not go on from: it is what the next one would go "
                 "on from. Move it away, or use another folder.",
@@ -109,12 +120,14 @@ class CheckpointEvent(RunnerEvent):
     ) -> None:
         """Write a checkpoint when it is due, or when a signal has asked for the end."""
         is_due = self._every_steps is not None and training_stats.steps % self._every_steps == 0
+        self._agree_on_signal()
         if is_due or self._signal is not None:
             self._write(runner, training_stats)
             self._act_on_signal()
 
     def after_test_set(self, runner: Trainer, training_stats: TrainingStatistics) -> None:
         """Write a checkpoint when a signal has asked for the end."""
+        self._agree_on_signal()
         if self._signal is not None:
             self._kept = None  # that of the same step is from before the test
             self._write(runner, training_stats)
@@ -123,6 +136,7 @@ class CheckpointEvent(RunnerEvent):
     def after_epoch(self, epoch: int, runner: Trainer, training_stats: TrainingStatistics) -> None:
         """Write a checkpoint when it is due, or when a signal has asked for the end."""
         is_due = self._every_epochs is not None and (epoch + 1) % self._every_epochs == 0
+        self._agree_on_signal()
         if is_due or self._signal is not None:
             self._kept = None
             self._write(runner, training_stats)
@@ -131,8 +145,10 @@ class CheckpointEvent(RunnerEvent):
     def after_training(self, runner: Trainer, training_stats: TrainingStatistics) -> None:
         """Write a checkpoint of a training that has ended as planned, and listen to no signal any more."""
         try:
-            if training_stats.complete and not self._is_diverged(runner):
-                self._write(runner, training_stats)
+            if training_stats.complete:  # otherwise other ranks may be elsewhere
+                if not self._is_diverged(runner):
+                    self._write(runner, training_stats)
+                self._agree_on_signal()
         finally:
             self._stop_listening()
             self.writer.release()
@@ -144,11 +160,14 @@ class CheckpointEvent(RunnerEvent):
             return
         if self._is_diverged(runner):
             raise StopTraining
+        runner.optimizer.finish()
         try:
-            self.written = self.writer.write(runner.state(), stats.steps)
+            self.written = self.writer.write(runner.state(), stats.steps, self._ranks)
             self._kept = what
         except FileWriteError as error:
             self.failures += 1
+            if not self._ranks.is_first:
+                return
             _logger.warning(
                 "%s. The training goes on without the checkpoint of step %d; %s.",
                 str(error).rstrip("."),
@@ -158,8 +177,9 @@ class CheckpointEvent(RunnerEvent):
 
     def _is_diverged(self, runner: Trainer) -> bool:
         """Whether a parameter is no finite number any more, which is told."""
-        name = non_finite_parameter(runner.executor.network)
-        if name is not None:
+        found = self._ranks.gathered(non_finite_parameter(runner.executor.network))
+        name = next((name for name in found if name is not None), None)
+        if name is not None and self._ranks.is_first:
             _logger.warning(
                 "The training diverged: the parameter %r is not finite. No checkpoint of it is written.", name
             )
@@ -176,11 +196,17 @@ class CheckpointEvent(RunnerEvent):
 
     def _note(self, number: int, frame: Any) -> None:
         if self._signal is None:
-            self._signal = number
-            _logger.warning("%s: a checkpoint is written after this step, then the training ends.", _name(number))
-        else:
+            self._signal, self._since = number, Stopwatch()
+            if self._ranks.is_first:
+                _logger.warning("%s: a checkpoint is written after this step, then the training ends.", _name(number))
+        elif self._ranks.size == 1 or self._since is None or self._since.elapsed_s() > _PASSED_ON_S:
             self._stop_listening()
             signal.raise_signal(number)
+
+    def _agree_on_signal(self) -> None:
+        """Learn of a signal that another rank got."""
+        if self._ranks.size > 1:
+            self._signal = self._ranks.largest_in_step(self._signal or 0) or None
 
     def _stop_listening(self) -> None:
         for number, handler in self._previous.items():

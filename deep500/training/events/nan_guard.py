@@ -35,6 +35,9 @@ class NaNGuardEvent(RunnerEvent, OptimizerEvent):
 
     After a test whose loss is not finite, its minibatches are looked at in the same way.
 
+    On several ranks steps are not run again, since each of them is an exchange: only the step, or the parameter, is
+    named.
+
     Attributes:
         culprit: What was found; ``None`` while all is finite.
     """
@@ -133,7 +136,7 @@ class NaNGuardEvent(RunnerEvent, OptimizerEvent):
             self._snapshot = following if goes_on else None
         if found is None:
             return
-        if snapshot is not None and len(steps) == len(losses):
+        if snapshot is not None and len(steps) == len(losses) and runner.optimizer.ranks.size == 1:
             try:
                 found = Replay(runner, snapshot, steps, first).search(bad) or found
             except Exception as error:  # noqa: BLE001 - the data set's or the framework's, asked for an explanation

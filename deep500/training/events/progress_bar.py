@@ -40,6 +40,9 @@ class TerminalBarEvent(RunnerEvent, OptimizerEvent):
     seconds from the clock of the training.
     """
 
+    reports = True
+    may_stop = False
+
     def __init__(self, total_epochs: int = -1, console: Console | None = None) -> None:
         """Set what is shown.
 

@@ -31,6 +31,8 @@ class ScheduleEvent(RunnerEvent):
         value: What was set last; ``None`` before the first step.
     """
 
+    may_stop = False
+
     def __init__(self, hyperparameter: str = "learning_rate", schedule: Any = "constant", per: str = "step") -> None:
         """Set what is changed, and how.
 

@@ -43,6 +43,8 @@ class WrongPredictionsEvent(PictureEvent):
         total: Number of images that it had.
     """
 
+    needs_whole_test = True
+
     what = "wrong predictions"
 
     def __init__(self, path: str | PathLike[str], count: int = 25, class_names: Sequence[str] | None = None) -> None:

@@ -289,7 +289,7 @@ def test_whatever_the_recipe_raises_is_2(tmp_path: Path, capsys: Capture, error:
 def test_too_little_memory_is_no_fault(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     from deep500.recipe import runner
 
-    def hungry(recipe: Any) -> Any:
+    def hungry(*arguments: Any) -> Any:
         raise MemoryError("Unable to allocate 466. TiB")
 
     monkeypatch.setattr(runner, "build_recipe", hungry)

@@ -138,3 +138,32 @@ def test_entry_point_that_needs_a_library_says_so(plant: Plant) -> None:
 
     with pytest.raises(MissingDependencyError, match="install it"):
         Registry("optimizer", "planted").get("foreign")
+
+
+ADAPTERS = {
+    **PACKAGE,
+    "planted_frameworks/__init__.py": "",
+    "planted_frameworks/a/__init__.py": "OPTIMIZER = 'of_a'\n",
+    "planted_frameworks/a/optimizer.py": "__all__ = ['Own']\nclass Own: ...\n",
+    "planted_frameworks/b/__init__.py": "",
+    "planted_frameworks/c/__init__.py": """
+from deep500.core.requirement import Requirement
+OPTIMIZER = 'of_c'
+REQUIREMENT = Requirement("planted_library", "planted", ("planted",))
+""",
+    "planted_frameworks/c/optimizer.py": "raise RuntimeError('imported')\n",
+}
+
+
+def test_adapters_bring_plugins_of_their_own(plant: Plant) -> None:
+    plant(ADAPTERS)
+    registry = Registry("optimizer", "planted", adapters="planted_frameworks")
+
+    assert registry.names() == ["adam", "explosive", "folder", "of_a", "of_c"]
+    assert "planted_frameworks.a.optimizer" not in sys.modules
+    assert registry.get("of_a").__name__ == "Own"
+    assert registry.get("adam").__name__ == "Adam"
+    with pytest.raises(MissingDependencyError, match=r"The optimizer 'of_c' needs .*'deep500\[planted\]'"):
+        registry.get("of_c")
+    with pytest.raises(UnknownNameError, match="of_a, of_c"):
+        registry.get("of_b")

@@ -84,3 +84,35 @@ def test_mpi_under_torchrun_is_refused(name: str | None, monkeypatch: pytest.Mon
 def test_unknown_name_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="Known: local, mpi"):
         create_communicator("pigeons")
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "reason"),
+    [
+        ("mpi", MPICH, "'mpi', which cannot go on when a rank fails"),
+        ("simulated", OPEN_MPI, "'simulated', which cannot go on"),
+        (None, TORCHRUN, "'torch_distributed', which cannot go on"),
+        ("ulfm", TORCHRUN, "torchrun started 4 ranks"),
+    ],
+)
+def test_communicator_that_does_not_survive_is_refused(
+    name: str | None, variables: dict[str, str], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name is None:
+        pytest.importorskip("torch")
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+
+    with pytest.raises(CommunicationError, match=reason):
+        create_communicator(name, on_failure="shrink")
+
+
+def test_single_rank_has_nobody_to_lose() -> None:
+    assert isinstance(create_communicator(on_failure="shrink"), LocalCommunicator)
+
+
+def test_unknown_way_to_fail_is_refused() -> None:
+    with pytest.raises(
+        CommunicationError, match=r"on_failure was given as 'ignore'; accepted is one of: abort, shrink"
+    ):
+        create_communicator(on_failure="ignore")

@@ -39,6 +39,24 @@ def test_ranks_give_their_own() -> None:
     assert [rank.imbalance_s.estimate for rank in every[0]] == [2, 1, 0]
 
 
+def test_steps_of_each_rank_are_gathered() -> None:
+    def steps(communicator):
+        own = [StepTimes(1.0 + step, 0.5, 0.1 * communicator.rank) for step in range(4 + communicator.rank)]
+        return TimeSplit.gathered(own, communicator)
+
+    first, second = run_threads(2, steps)
+
+    assert first.steps == 4  # as many as the rank with the fewest
+    assert np.array_equal(first.times_s(), second.times_s())
+    assert first.times_s()[:, :, 0].tolist() == [[1, 1], [2, 2], [3, 3], [4, 4]]
+    assert first.times_s()[0, :, 2].tolist() == [0, 0.1]
+    whole = TimeSplit()
+    whole.add(first)
+    whole.add(second)
+    assert whole.steps == 8
+    assert run_threads(2, lambda communicator: TimeSplit.gathered([], communicator).steps) == [0, 0]
+
+
 def test_too_few_steps_for_an_interval() -> None:
     split = TimeSplit()
     with pytest.raises(MeasurementError, match="No step"):

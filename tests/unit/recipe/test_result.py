@@ -104,8 +104,8 @@ def test_non_numbers_become_texts() -> None:
 
 
 def test_files_of_version_1_have_another_schema() -> None:
-    assert result().to_dict()["schema_version"] == SCHEMA_VERSION == 3
-    assert json.loads(SCHEMA_FILE.read_text())["$id"].endswith("recipe-result-3.json")
+    assert result().to_dict()["schema_version"] == SCHEMA_VERSION == 4
+    assert json.loads(SCHEMA_FILE.read_text())["$id"].endswith("recipe-result-4.json")
 
 
 def test_table_of_samples_is_as_long_as_the_schema_allows() -> None:

@@ -35,8 +35,8 @@ def test_every_plug_in_is_of_its_kind(registry, names, kind) -> None:  # type: i
     assert all(issubclass(registry.get(name), kind) for name in registry)
 
 
-def test_metrics_of_both_levels_are_listed_and_found() -> None:
-    assert {"test_accuracy", "training_accuracy", "wallclock_time"} <= set(metric_names())
+def test_metrics_of_all_levels_are_listed_and_found() -> None:
+    assert {"test_accuracy", "training_accuracy", "wallclock_time", "consensus_distance"} <= set(metric_names())
     assert all(issubclass(find_metric(name), TestMetric) for name in metric_names())
     with pytest.raises(UnknownNameError, match="Did you mean 'test_accuracy'"):
         find_metric("tests_accuracy")

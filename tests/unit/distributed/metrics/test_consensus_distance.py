@@ -8,6 +8,7 @@ import pytest
 from deep500.core.errors import MeasurementError
 from deep500.distributed.communicators.local import run_threads
 from deep500.distributed.metrics.consensus_distance import ConsensusDistance
+from tests.unit.distributed.metrics.support import trained
 
 
 def test_distance_is_the_root_of_the_mean_square() -> None:
@@ -32,3 +33,19 @@ def test_distance_is_the_root_of_the_mean_square() -> None:
 def test_nothing_recorded() -> None:
     with pytest.raises(MeasurementError, match="no distance"):
         ConsensusDistance().measure(None, None)
+
+
+def test_distance_at_the_end_of_a_training() -> None:
+    apart = trained(ConsensusDistance, "dpsgd", ranks=4)
+    equal = trained(ConsensusDistance, "allreduce")
+
+    assert len({metric.measure(None, None) for metric in apart}) == 1
+    assert apart[0].measure(None, None) > 0
+    assert [metric.measure(None, None) for metric in equal] == [0, 0]
+
+
+def test_needs_a_distributed_training() -> None:
+    with pytest.raises(MeasurementError, match="key 'distributed'"):
+        ConsensusDistance().begin(object())
+    with pytest.raises(MeasurementError, match="not begun"):
+        ConsensusDistance().end(None)

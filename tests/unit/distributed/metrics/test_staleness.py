@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from deep500.core.errors import MeasurementError
+from deep500.distributed.communicators.local import LocalCommunicator
+from deep500.distributed.distributed_optimizer import DistributedOptimizer
 from deep500.distributed.metrics.staleness import Staleness
+from deep500.training.optimizers.gradient_descent import GradientDescent
+from tests.unit.distributed.metrics.support import trained
+from tests.unit.distributed.support import RankExecutor
 
 
 def test_histogram_mean_and_largest() -> None:
@@ -34,3 +41,38 @@ def test_refusals() -> None:
         Staleness().record(2, 1)
     with pytest.raises(MeasurementError, match="read_at"):
         Staleness().record(-1, 1)
+
+
+@pytest.mark.parametrize("scheme", ["asynchronous_parameter_server", "stale_synchronous"])
+def test_histogram_of_a_training_is_the_schemes(scheme: str) -> None:
+    metrics = trained(Staleness, scheme, ranks=3)
+
+    assert dict(metrics[0].histogram) == dict(metrics[1].histogram) == dict(metrics[2].histogram)
+    assert sum(metrics[0].histogram.values()) == 3 * 4  # no gradient is lost or counted twice
+    if scheme == "stale_synchronous":
+        assert metrics[0].largest <= 3 * (3 + 1)  # the bound of steps, by all ranks' updates
+
+
+def test_synchronous_gradients_are_new() -> None:
+    (first, second) = trained(Staleness, "allreduce")
+
+    assert dict(first.histogram) == dict(second.histogram) == {0: 4}
+
+
+def test_only_the_runs_gradients_count() -> None:
+    scheme = SimpleNamespace(staleness=lambda: [0, 1, 1])
+    optimizer = DistributedOptimizer(GradientDescent(RankExecutor()), LocalCommunicator())
+    vars(optimizer)["scheme"] = scheme
+    metric = Staleness()
+    metric.begin(optimizer)
+    scheme.staleness = lambda: [0, 1, 1, 1, 4]
+    metric.end(None)
+
+    assert dict(metric.histogram) == {1: 1, 4: 1}
+
+
+def test_needs_a_distributed_training() -> None:
+    with pytest.raises(MeasurementError, match="--ranks"):
+        Staleness().begin(SimpleNamespace(optimizer=GradientDescent(RankExecutor())))
+    with pytest.raises(MeasurementError, match="not begun"):
+        Staleness().end(None)

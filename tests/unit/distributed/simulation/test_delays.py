@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from deep500.core.errors import CommunicationError
+from deep500.distributed.communicators.simulated import SimulatedCommunicator, run_simulated
+from deep500.distributed.distributed_optimizer import DistributedOptimizer
+from deep500.distributed.simulation.cost_model import LogGP
 from deep500.distributed.simulation.delays import Disturbance
+from deep500.training.optimizers.gradient_descent import GradientDescent
+from tests.unit.distributed.support import RankExecutor, batch
 
 ALL = np.arange(400)
 
@@ -79,3 +84,39 @@ def test_wrong_numbers(arguments: dict) -> None:
 def test_rank_that_is_not_there() -> None:
     with pytest.raises(CommunicationError, match="0 to 3"):
         Disturbance({4: 2.0}).compute_factors(4, 0)
+
+
+class TimedExecutor(RankExecutor):
+    """Computes for a second of the simulated clock."""
+
+    def attach(self, communicator: SimulatedCommunicator) -> None:
+        self.communicator = communicator
+
+    def _run_and_differentiate(self, *arguments):
+        self.communicator.advance(1.0)
+        return super()._run_and_differentiate(*arguments)
+
+
+@pytest.mark.parametrize("scheme", ["allreduce", "dpsgd", "local_sgd", "parameter_server"])
+def test_straggler_makes_the_ranks_of_a_training_wait(scheme: str) -> None:
+    def train(communicator: SimulatedCommunicator) -> tuple[float, np.ndarray]:
+        executor = TimedExecutor()
+        executor.attach(communicator)
+        optimizer = DistributedOptimizer(GradientDescent(executor), communicator, scheme)
+        for step in range(8):
+            optimizer.step(batch(10 * step + communicator.rank))
+        steps_end = communicator.clock_s
+        optimizer.finish()
+        return steps_end, np.concatenate([executor.fetch(name).ravel() for name in executor.network.get_params()])
+
+    model = LogGP(latency_s=25e-6, gap_s_per_byte=1e-9)
+    plain = run_simulated(3, train, model)
+    slowed = run_simulated(3, train, model, disturbance=Disturbance({2: 3.0}))
+    late = run_simulated(3, train, model, disturbance=Disturbance(late_share=1.0, late_s=0.5, seed=1))
+
+    assert all(8 <= end < 9 for end, _ in plain)
+    assert slowed[2][0] >= 24
+    assert all(end > 20 for end, _ in slowed)  # the ranks that are not slow pay for the one that is
+    for undisturbed, disturbed in zip(plain, slowed, strict=True):
+        assert np.array_equal(undisturbed[1], disturbed[1])  # trouble takes time, and changes no number
+    assert max(end for end, _ in late) > 9

@@ -51,3 +51,11 @@ def test_nothing_to_draw(tmp_path: Path) -> None:
         draw_scaling(tmp_path / "a.svg", {"ring": []})
     with pytest.raises(MeasurementError, match="svg"):
         draw_scaling(tmp_path / "a.bmp", PREDICTED)
+
+
+def test_oversubscribed_ranks_are_marked() -> None:
+    taken = {"ring": [*MEASURED["ring"], MeasuredEfficiency(4, 0.4, 0.3, 0.5, oversubscribed=True)]}
+    figure = _figure({}, taken, "", "")
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+
+    assert labels == ["ring, measured", "ring, measured, oversubscribed"]

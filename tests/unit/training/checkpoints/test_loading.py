@@ -102,12 +102,12 @@ def test_identity_tells_what_differs() -> None:
 
 def test_a_newer_format_is_not_passed_over(folder: Path) -> None:
     path = folder / "step-000000003" / "manifest.json"
-    manifest = {**json.loads(path.read_text()), "version": 2}
+    manifest = {**json.loads(path.read_text()), "version": 3}
     del manifest["sha256"]
     manifest["sha256"] = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
     path.write_text(json.dumps(manifest))
 
     with pytest.raises(
-        CheckpointError, match=r"another version of Deep500: it has version 2.*accepted is 1.*move it away"
+        CheckpointError, match=r"another version of Deep500: it has version 3.*accepted are 1 and 2.*move it away"
     ):
         load_latest(folder)

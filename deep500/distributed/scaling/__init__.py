@@ -1,0 +1,1 @@
+"""How a training step scales with ranks: measured in launches of their own, and predicted for ranks there are none."""

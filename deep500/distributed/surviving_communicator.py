@@ -1,0 +1,40 @@
+"""The contract of a communicator that can go on without ranks that have failed."""
+
+from __future__ import annotations
+
+import abc
+
+from deep500.distributed.communicator import Communicator
+
+__all__ = ["SurvivingCommunicator"]
+
+
+class SurvivingCommunicator(Communicator):
+    """A communicator that can go on without ranks that have failed.
+
+    After a failure its operations raise errors on some ranks, which then :meth:`revoke` it, so that they do on all.
+    All that are left :meth:`agree` on what was done, and :meth:`shrink` to a world of their own. It stays the same
+    object: :attr:`rank` and :attr:`size` change, while ``world_ranks`` has the numbers that ranks started with.
+    """
+
+    @abc.abstractmethod
+    def is_broken(self) -> bool:
+        """Return whether a rank is known to have failed, here or by another's :meth:`revoke`; waits for nobody."""
+
+    @abc.abstractmethod
+    def revoke(self) -> None:
+        """Have every operation under way, on all ranks and in all groups that were split off, end with an error."""
+
+    @abc.abstractmethod
+    def agree(self, done: bool) -> bool:
+        """Return whether no rank has failed and all say ``done``: the same on every rank that is left."""
+
+    @abc.abstractmethod
+    def shrink(self) -> tuple[int, ...]:
+        """Go on with the ranks that are left, in their order, all together.
+
+        Groups that were split off are of no use any more; split them off again.
+
+        Returns:
+            The ranks that were lost, by the numbers that they started with.
+        """
