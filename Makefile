@@ -8,11 +8,11 @@ PYTHON ?= python3
 VENV ?= .venv
 EXTRAS ?= pytorch,tensorflow,onnxruntime,keras-import,images,tensorboard,mpi,dev
 TEST_PROCESSES ?= 2
-TESTS_ALONE = tests/architecture/test_lazy_imports.py tests/unit/measure/sampling tests/unit/measure/metrics \
-    tests/unit/measure/environment/test_noise.py tests/unit/workloads/_operator_check/test_measuring.py \
-    $(addprefix tests/unit/cli/test_,main.py op.py process.py bench.py problem_set.py scale.py) \
+TESTS_ALONE = tests/architecture/test_lazy_imports.py tests/unit/measure/sampling tests/unit/measure/environment/test_noise.py \
+    tests/unit/measure/metrics/test_wallclock_time.py tests/unit/measure/metrics/test_resident_memory.py \
+    tests/unit/workloads/_operator_check/test_measuring.py tests/unit/cli/test_main.py tests/unit/cli/test_process.py \
     $(addprefix tests/unit/distributed/,test_launch.py scaling/test_processes.py scaling/test_exchange_recorder.py) \
-    $(addprefix tests/conformance/test_,main_job.py measurement_validity.py workloads.py faults.py survivors.py) \
+    $(addprefix tests/conformance/test_,measurement_validity.py workloads.py faults.py survivors.py) \
     $(addprefix tests/conformance/test_,distributed.py distributed_recipes.py torch_distributed.py)
 FRAMEWORKS ?= pytorch tensorflow onnxruntime reference
 PYTEST_ARGS ?=

@@ -14,7 +14,6 @@ import typer
 from deep500.cli.blame import circumstance
 from deep500.cli.console import OWN_FAULT
 from deep500.cli.exit_codes import FAULT, MISTAKE, UNREAD
-from deep500.core.counts import check_count
 from deep500.core.errors import CommunicationError, Deep500Error, FileWriteError
 from deep500.core.texts import message_of, shown_path
 
@@ -45,6 +44,8 @@ def launch_if_asked(
 
     environment = detect()
     if ranks is not None:
+        from deep500.core.counts import check_count
+
         check_count("--ranks", ranks, least=1, error=CommunicationError)
     if environment.launcher != "none":
         if ranks not in (None, environment.size):

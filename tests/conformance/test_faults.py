@@ -247,8 +247,8 @@ def run_recipe(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str, **v
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("exception", "Error: rank 1: mine.py:26: ValueError: planted on purpose"),
-        pytest.param("sys.exit(0)", "Error: rank 1: mine.py:28: SystemExit: 0", marks=pytest.mark.slow),
+        ("exception", "Error: rank 1: mine.py:25: ValueError: planted on purpose"),
+        pytest.param("sys.exit(0)", "Error: rank 1: mine.py:27: SystemExit: 0", marks=pytest.mark.slow),
         pytest.param("SIGKILL", "Error: Rank 1 of 2 was ended by SIGKILL", marks=pytest.mark.slow),
         ("other data size", "Error: The ranks have data sets of different sizes: rank 0 has 48 samples"),
         pytest.param("other arguments", "Error: The ranks were given different conf", marks=pytest.mark.slow),
