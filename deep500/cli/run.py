@@ -78,7 +78,7 @@ def recipe_command(
         float, typer.Option(metavar="SECONDS", help="A rank that does not answer for longer is an error; 0: never.")
     ] = DEFAULT_TIMEOUT_S,
     on_failure: Annotated[
-        str, typer.Option(metavar="WHAT", help="Where a rank fails: abort all, or shrink to those left (ULFM).")
+        str, typer.Option(metavar="WHAT", help="Where a rank fails: abort all. A script of your own may shrink.")
     ] = "abort",
     rank_logs: Annotated[
         str | None, typer.Option(metavar="DIR", help="Keep what each rank writes, a file each, in this folder.")

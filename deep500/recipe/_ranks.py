@@ -195,9 +195,15 @@ def set_up_ranks(
 
     Raises:
         CommunicationError: The communicator does not fit how the process was started.
-        RecipeError: Ranks differ, or the minibatch cannot be dealt out.
+        RecipeError: Ranks differ, the minibatch cannot be dealt out, or a lost rank was to be gone on without.
     """
     options = options or RankOptions()
+    if options.on_failure == "shrink":
+        raise RecipeError(
+            "A recipe was to go on with the ranks that are left ('shrink'); accepted is 'abort', because a recipe's "
+            "minibatches are dealt out to all ranks. Make checkpoints and go on from them with all ranks again "
+            "(--checkpoint, --resume), or train in a script of your own (docs/distributed.md)."
+        )
     if communicator is None:
         if detect().size == 1 and "distributed" not in recipe and options.communicator is None:
             return None

@@ -219,6 +219,11 @@ def test_two_ranks_of_the_local_communicator_are_refused(monkeypatch: pytest.Mon
         set_up_ranks(recipe(), RankOptions(communicator="local"))
 
 
+def test_a_recipe_does_not_go_on_without_ranks() -> None:
+    with pytest.raises(RecipeError, match=r"'shrink'.*--resume"):
+        execute_recipe(recipe(distributed="allreduce"), rank_options=RankOptions(on_failure="shrink"))
+
+
 def test_scaled_losses_are_refused() -> None:
     with pytest.raises(RecipeError, match=r"'float16'.*'bfloat16'"):
         execute_recipe(recipe(distributed="allreduce", precision="float16"))
