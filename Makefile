@@ -41,10 +41,11 @@ quickstart: setup ## Train one recipe under every framework, each with a verdict
 # libraries' own threads would fight for the cores. The order is the folders', in which the files that take long come
 # first. Code 5: options such as -k left nothing of one part.
 test: setup ## Run the tests (PYTEST_ARGS adds options)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder \
-	    $(addprefix --ignore=,$(TESTS_ALONE)) \
-	    $(PYTEST_ARGS) || [ $$? -eq 5 ]
-	@$(BIN)/python -m pytest $(TESTS_ALONE) $(PYTEST_ARGS) || [ $$? -eq 5 ]
+	@status=0; \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder \
+	    $(addprefix --ignore=,$(TESTS_ALONE)) $(PYTEST_ARGS) || [ $$? -eq 5 ] || status=1; \
+	$(BIN)/python -m pytest $(TESTS_ALONE) $(PYTEST_ARGS) || [ $$? -eq 5 ] || status=1; \
+	exit $$status
 
 lint: setup ## Check style, types, the import rule and C++ formatting
 	$(BIN)/ruff check .

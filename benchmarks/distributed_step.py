@@ -146,14 +146,15 @@ def step_of_deep500(row: Row, batch: Mapping[str, np.ndarray], communicator: Any
 
 
 def _learning(name: str, step: Run) -> Run:
-    """Return a step that fails where the loss of the minibatch, which is always the same, does not fall."""
-    first: list[float] = []
+    """Return a step that fails where the loss of the minibatch, which is always the same, does not fall at first."""
+    losses: list[float] = []
 
     def run() -> None:
         loss = step()
-        first.append(loss) if len(first) < 3 else None
-        if len(first) == 3 and not loss <= first[0]:
-            raise MeasurementError(f"The loss of {name} went from {first[0]} to {loss}: it does not train.")
+        if len(losses) < FEWEST_ROUNDS:
+            losses.append(loss)
+            if len(losses) == FEWEST_ROUNDS and not min(losses) < losses[0]:
+                raise MeasurementError(f"The losses of {name} began with {losses}: it does not train.")
 
     return run
 

@@ -7,6 +7,7 @@ import functools
 import os
 import sys
 import threading
+import time
 import types
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -16,6 +17,9 @@ from deep500.core.texts import one_line
 from deep500.distributed.rank_process import hand_over
 
 __all__ = ["abort_all", "end_all_when_one_fails", "mpi", "translated"]
+
+#: MPI's launcher throws away what it has not read yet when ranks abort; so long it is given to read why.
+_PAUSE_S = 0.3
 
 
 @functools.cache
@@ -50,13 +54,20 @@ def translated(what: str) -> Iterator[None]:
 def abort_all(message: str) -> NoReturn:
     """Say why, and end every rank of the world."""
     hand_over(f"{message} All ranks are ended.")
-    for stream in (sys.stdout, sys.stderr):
+    errors = sys.__stderr__ or sys.stderr
+    for stream in (sys.stdout, errors):
         with contextlib.suppress(OSError, ValueError):  # a closed stream must not keep the ranks alive
-            if stream is sys.stderr:
+            if stream is errors:
                 stream.write(f"[rank {mpi().COMM_WORLD.rank}] {message} All ranks are ended.\n")
             stream.flush()
+    time.sleep(_PAUSE_S)
     mpi().COMM_WORLD.Abort(1)
     os._exit(1)  # Abort may return before the launcher ends this process
+
+
+def _unredirected() -> contextlib.AbstractContextManager[Any]:
+    """Return a block that writes to the process's own stderr: a library's hook may collect it, to write it too late."""
+    return contextlib.nullcontext() if sys.__stderr__ is None else contextlib.redirect_stderr(sys.__stderr__)
 
 
 @functools.cache
@@ -69,12 +80,14 @@ def end_all_when_one_fails() -> None:
     print_in_thread = threading.excepthook
 
     def failed(kind: type[BaseException], error: BaseException, traceback: types.TracebackType | None) -> None:
-        print_traceback(kind, error, traceback)
+        with _unredirected():
+            print_traceback(kind, error, traceback)
         if not mpi().Is_finalized():
             abort_all(f"{kind.__name__} was not caught.")
 
     def thread_failed(failure: threading.ExceptHookArgs) -> None:
-        print_in_thread(failure)
+        with _unredirected():
+            print_in_thread(failure)
         if failure.exc_type is not SystemExit and not mpi().Is_finalized():  # ends its thread only, as Python has it
             name = failure.thread.name if failure.thread is not None else "a thread"
             abort_all(f"{failure.exc_type.__name__} was not caught in {name}.")

@@ -118,7 +118,9 @@ def test_intervals(text: Any, expected: dict[str, int]) -> None:
     assert parse_interval(text) == expected
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("sent", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 143)]
+)
 def test_command_makes_a_checkpoint_on_a_signal_and_goes_on(tmp_path: Path, sent: signal.Signals, code: int) -> None:
     import sys
 
