@@ -23,7 +23,6 @@ import json
 import math
 import os
 import platform
-import shutil
 import statistics
 import subprocess
 import sys
@@ -37,6 +36,7 @@ from typing import Any
 import numpy as np
 
 from deep500.core.errors import MeasurementError
+from deep500.distributed.launch import find_mpiexec
 from deep500.measure.clock import Stopwatch
 from deep500.measure.statistics.quantiles import quantile_interval, samples_needed
 
@@ -161,13 +161,10 @@ def _learning(name: str, step: Run) -> Run:
 
 def launch(name: str, time_limit_s: float, seed: int) -> tuple[list[str], np.ndarray]:
     """Start the ranks; return the implementations and their times, ``[round, implementation]``."""
-    mpiexec = shutil.which("mpiexec", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])))
-    if mpiexec is None:
-        raise MeasurementError("There is no mpiexec; install deep500[mpi].")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "times.json"
         arguments = ["--rank-of", name, "--seed", str(seed), "--time-limit", str(time_limit_s), "--write", str(file)]
-        command = [mpiexec, "-n", str(RANKS), sys.executable, "-m", "benchmarks.distributed_step", *arguments]
+        command = [*find_mpiexec(), "-n", str(RANKS), sys.executable, "-m", "benchmarks.distributed_step", *arguments]
         threads = dict.fromkeys(("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"), "1")
         done = subprocess.run(
             command, env=os.environ | threads, capture_output=True, text=True, timeout=300 + 10 * time_limit_s

@@ -77,6 +77,16 @@ def _plugins(*packages: str) -> Callable[[], Iterator[Row]]:
     return rows
 
 
+def _communicators() -> Iterator[Row]:
+    """Yield the transports, those of the adapters too."""
+    from deep500.distributed.catalogue import COMMUNICATORS
+
+    for name in COMMUNICATORS.names():
+        adapter = COMMUNICATORS.adapter_of(name)
+        place = (COMMUNICATORS.package, name) if adapter is None else (adapter, COMMUNICATORS.kind)
+        yield name, _described(*place)
+
+
 def _described(package: str, name: str) -> str:
     spec = importlib.util.find_spec(package)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
@@ -119,7 +129,7 @@ KINDS: dict[str, Callable[[], Iterator[Row]]] = {
     "metrics": _plugins("deep500.measure.metrics", "deep500.training.metrics", "deep500.distributed.metrics"),
     "events": _plugins("deep500.training.events"),
     "schemes": _plugins("deep500.distributed.schemes"),
-    "communicators": _plugins("deep500.distributed.communicators"),
+    "communicators": _communicators,
     "distributed_metrics": _plugins("deep500.distributed.metrics"),
     "exchange_algorithms": _plugins("deep500.distributed.simulation.algorithms"),
     "operators": _plugins("deep500.operators.library"),

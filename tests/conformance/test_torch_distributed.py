@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import subprocess
@@ -10,7 +9,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -20,7 +18,8 @@ from tests.mpi.communicator_checks import CHECKS
 
 pytest.importorskip("torch")
 
-PROJECT = Path(__file__).parents[2]
+from tests.conformance.rank_processes import PROJECT, reports, run_ranks
+
 MODULE = "tests.conformance.torch_ranks"
 
 #: Limits of a run, s; Python's and torch's start on a busy machine included.
@@ -37,22 +36,7 @@ def variables(**more: str) -> dict[str, str]:
 
 def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run a program with its ranks; one that hangs is killed, with them, and fails."""
-    process = subprocess.Popen(
-        command, cwd=PROJECT, env=variables(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        output, errors = process.communicate(timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        for child in psutil.Process(process.pid).children(recursive=True):
-            child.kill()
-        process.kill()
-        raise
-    return subprocess.CompletedProcess(command, process.returncode, output, errors)
-
-
-def reports(path: Path, count: int) -> list[dict[str, Any]]:
-    files = [Path(f"{path}.{rank}") for rank in range(count)]
-    return [json.loads(file.read_text()) if file.exists() else {} for file in files]
+    return run_ranks(command, variables(), SECONDS)
 
 
 def check_all(count: int, path: Path) -> None:

@@ -91,3 +91,10 @@ def test_nothing_is_imported_for_it(tmp_path: Path) -> None:
     result = run_python("-c", SCRIPT, cwd=tmp_path)
 
     assert result.stdout.splitlines()[-1] == "[]", result.stderr
+
+
+def test_what_adapters_bring_is_listed_with_what_it_is() -> None:
+    rows = dict(list_kind("communicators"))
+
+    assert rows["torch_distributed"].startswith("A rank of torch.distributed")
+    assert all(rows.values())

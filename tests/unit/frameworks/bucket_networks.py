@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from deep500.networks.graph_executor import GraphExecutor
 from deep500.networks.network import Network
 
 __all__ = [
+    "SPECIAL",
     "batch_of",
     "branching_network",
     "buffers_of",
@@ -165,3 +166,14 @@ def expected_gradients(executor: GraphExecutor, inputs: Any, loss: str) -> dict[
     for name, gradient in executor.network.gradient(loss):
         found[name] = executor.network.fetch_tensors([gradient])[0]
     return found
+
+
+#: By name: what makes a network, what it is fed besides a minibatch, and the loss.
+SPECIAL: dict[str, tuple[Callable[[], Network], dict[str, Any], str]] = {
+    "two dtypes": (two_dtypes_network, {}, "loss"),
+    "a branch": (branching_network, {"flag": np.array(True)}, "loss"),
+    "the other branch": (branching_network, {"flag": np.array(False)}, "loss"),
+    "a branch in a loop": (looping_network, {}, "loss"),
+    "one of two losses": (two_losses_network, {}, "first_loss"),
+    "the other loss": (two_losses_network, {}, "second_loss"),
+}

@@ -61,5 +61,31 @@ def test_importing_the_transport_does_not_start_mpi() -> None:
     assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
 
 
+#: A library that is loaded later may collect what is written to stderr, and write it when the process has ended.
+COLLECTING = """
+import contextlib, io, sys
+from deep500.distributed.communicators._mpi_library import end_all_when_one_fails
+
+end_all_when_one_fails()
+before = sys.excepthook
+
+def collecting(*failure):
+    with contextlib.redirect_stderr(io.StringIO()):
+        before(*failure)
+
+sys.excepthook = collecting
+raise ValueError("planted on purpose")
+"""
+
+
+def test_last_words_are_not_lost_where_a_hook_collects_them() -> None:
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+    done = subprocess.run([sys.executable, "-c", COLLECTING], capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode != 0
+    assert "ValueError: planted on purpose" in done.stderr
+    assert "[rank 0] ValueError was not caught. All ranks are ended." in done.stderr
+
+
 def _raise(error: BaseException) -> None:
     raise error

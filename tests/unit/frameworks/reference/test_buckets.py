@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,24 +15,14 @@ from deep500.networks.creation import create_model
 from deep500.networks.network import Network
 from deep500.training.optimizers.adam import AdamOptimizer
 from tests.unit.frameworks.bucket_networks import (
+    SPECIAL,
     batch_of,
     branching_network,
     buffers_of,
     expected_gradients,
     handed_out,
-    looping_network,
-    two_dtypes_network,
     two_losses_network,
 )
-
-CASES: dict[str, tuple[Callable[[], Network], dict[str, Any], str]] = {
-    "two dtypes": (two_dtypes_network, {}, "loss"),
-    "a branch": (branching_network, {"flag": np.array(True)}, "loss"),
-    "the other branch": (branching_network, {"flag": np.array(False)}, "loss"),
-    "a branch in a loop": (looping_network, {}, "loss"),
-    "one of two losses": (two_losses_network, {}, "first_loss"),
-    "the other loss": (two_losses_network, {}, "second_loss"),
-}
 
 
 def trained(network: Network) -> ReferenceExecutor:
@@ -43,9 +32,9 @@ def trained(network: Network) -> ReferenceExecutor:
 
 
 @pytest.mark.parametrize("size", [1, 100, 1 << 20])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", SPECIAL)
 def test_gradients_of_special_networks_are_handed_out(case: str, size: int) -> None:
-    make, others, loss = CASES[case]
+    make, others, loss = SPECIAL[case]
     executor, inputs = trained(make()), batch_of(**others)
     order, handed = handed_out(executor, inputs, loss, size)
     assert order == [bucket.names for bucket in buffers_of(executor).buckets(size)]

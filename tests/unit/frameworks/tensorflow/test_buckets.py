@@ -19,6 +19,7 @@ from deep500.networks.network import Network
 from deep500.training.optimizer import UpdateRuleOptimizer
 from deep500.training.optimizers.momentum import MomentumOptimizer
 from tests.unit.frameworks.bucket_networks import (
+    SPECIAL,
     batch_of,
     branching_network,
     buffers_of,
@@ -26,19 +27,9 @@ from tests.unit.frameworks.bucket_networks import (
     handed_out,
     looping_network,
     two_dtypes_network,
-    two_losses_network,
 )
 
 SIZES = [1, 100, 1 << 20]
-
-CASES: dict[str, tuple[Callable[[], Network], dict[str, Any], str]] = {
-    "two dtypes": (two_dtypes_network, {}, "loss"),
-    "a branch": (branching_network, {"flag": np.array(True)}, "loss"),
-    "the other branch": (branching_network, {"flag": np.array(False)}, "loss"),
-    "a branch in a loop": (looping_network, {}, "loss"),
-    "one of two losses": (two_losses_network, {}, "first_loss"),
-    "the other loss": (two_losses_network, {}, "second_loss"),
-}
 
 
 def check(executor: TensorFlowExecutor, inputs: Any, loss: str = "loss", size: int = 1) -> None:
@@ -50,9 +41,9 @@ def check(executor: TensorFlowExecutor, inputs: Any, loss: str = "loss", size: i
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", SPECIAL)
 def test_gradients_of_special_networks_are_handed_out(case: str, size: int) -> None:
-    make, others, loss = CASES[case]
+    make, others, loss = SPECIAL[case]
     executor = from_model(make())
     executor.network.train()
     check(executor, batch_of(**others), loss, size)
