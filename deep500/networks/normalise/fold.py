@@ -9,6 +9,7 @@ import onnx_ir.passes.common as passes
 
 from deep500.core.errors import InvalidNetworkError
 from deep500.core.texts import message_of
+from deep500.networks.normalise.zero_bias import drop_zero_biases, has_zero_bias
 from deep500.networks.operator_node import held_graphs
 from deep500.networks.tensor_roles import ROLE_KEY, TensorRole, initializer_role
 
@@ -63,6 +64,7 @@ def fold_constants(model: ir.Model) -> ir.Model | None:
             should_fold=_should_fold,
         )
         passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(folded)
+        drop_zero_biases(folded)
         passes.RemoveUnusedNodesPass()(folded)
     except Exception as error:
         # The optimizer reports what it cannot compute by exceptions of unrelated types.
@@ -80,7 +82,9 @@ def fold_constants(model: ir.Model) -> ir.Model | None:
 
 
 def _may_fold(model: ir.Model) -> bool:
-    """Whether there is a node that reads only constants, or asks for a size."""
+    """Whether there is a node that reads only constants, asks for a size, or adds zeros as its bias."""
+    if has_zero_bias(model):
+        return True
     for node in model.graph:
         given = [value for value in node.inputs if value is not None]
         if node.op_type in ("Shape", "Size") and not node.domain:

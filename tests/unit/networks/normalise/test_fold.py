@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import onnx.helper as oh
 import onnx.numpy_helper as onh
+import pytest
 
 from deep500.frameworks import FRAMEWORKS
 from deep500.networks import Network
@@ -123,3 +124,39 @@ def test_dropout_still_drops_in_training() -> None:
     assert operators(folded) == ["Reshape", "Dropout"]
     assert 0.4 < np.mean(np.asarray(trained) == 0) < 0.6
     np.testing.assert_array_equal(evaluated, x.reshape(2, 3, 200))
+
+
+def convolution(bias: np.ndarray, *, constant: bool) -> Network:
+    """A convolution whose bias stands in a node (so it is a constant) or in an initializer that is trained."""
+    nodes = [oh.make_node("Conv", ["x", "w", "b"], ["y"])]
+    stored = {"w": np.ones((2, 1, 1, 1), np.float32)}
+    if constant:
+        nodes.insert(0, oh.make_node("Constant", [], ["b"], value=onh.from_array(bias, "value")))
+    else:
+        stored["b"] = bias
+    return network(nodes, [1, 1, 2, 2], rank=4, **stored)
+
+
+def test_a_bias_of_constant_zeros_is_left_out() -> None:
+    made = convolution(np.zeros(2, np.float32), constant=True)
+    folded = made.folded()
+    x = np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2)
+
+    (node,) = folded.model.graph
+    assert [value.name for value in node.inputs if value is not None] == ["x", "w"]
+    assert not folded.constants
+    for executed in (made, folded):
+        y = FRAMEWORKS.get("reference").from_model(executed).inference({"x": x})["y"]
+        np.testing.assert_array_equal(y, np.concatenate([x, x], 1))
+
+
+@pytest.mark.parametrize(
+    ("bias", "constant"),
+    [(np.zeros(2, np.float32), False), (np.array([0, 1e-30], np.float32), True), (np.full(2, np.nan, "f"), True)],
+    ids=["trained", "not zero", "nan"],
+)
+def test_another_bias_stays(bias: np.ndarray, constant: bool) -> None:
+    folded = convolution(bias, constant=constant).folded()
+
+    (node,) = (node for node in folded.model.graph if node.op_type == "Conv")
+    assert [value.name for value in node.inputs if value is not None] == ["x", "w", "b"]
