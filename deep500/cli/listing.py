@@ -135,5 +135,6 @@ KINDS: dict[str, Callable[[], Iterator[Row]]] = {
     "operators": _plugins("deep500.operators.library"),
     "recipes": _recipes,
     "workloads": _plugins("deep500.workloads"),
+    "outcome_readers": _plugins("deep500.fleet.readers"),
     "problem_sets": _plugins("deep500.operators.problem_sets"),
 }

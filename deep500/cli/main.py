@@ -30,6 +30,7 @@ from deep500.cli.console import OWN_FAULT, print_error, print_table, print_trace
 from deep500.cli.env import ENV_EXAMPLES, environment_command
 from deep500.cli.exit_codes import FAULT, INTERRUPTED, MISTAKE, PASSED, UNREAD
 from deep500.cli.export import EXPORT_EXAMPLES, export_command
+from deep500.cli.fleet.app import fleet_app
 from deep500.cli.lint import LINT_EXAMPLES, lint_command
 from deep500.cli.merge import MERGE_EXAMPLES, merge_command
 from deep500.cli.op import op_app
@@ -139,3 +140,4 @@ app.command(name="summary", epilog=SUMMARY_EXAMPLES)(summary_command)
 app.command(name="picture", epilog=PICTURE_EXAMPLES)(picture_command)
 app.command(name="scale", epilog=SCALE_EXAMPLES)(scale_command)
 app.add_typer(op_app, name="op")
+app.add_typer(fleet_app, name="fleet")

@@ -18,6 +18,7 @@ __all__ = [
     "Deep500Error",
     "DeviceError",
     "FileWriteError",
+    "FleetError",
     "InvalidInputError",
     "InvalidNetworkError",
     "MeasurementError",
@@ -93,6 +94,10 @@ class DatasetError(Deep500Error, ValueError):
 
 class FileWriteError(Deep500Error, OSError):
     """A file cannot be written where it was asked for."""
+
+
+class FleetError(Deep500Error, ValueError):
+    """A campaign, or the outcomes of many jobs, cannot be what they were given as, or cannot be read."""
 
 
 class TrainingError(Deep500Error, RuntimeError):

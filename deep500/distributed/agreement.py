@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from deep500.training.ranks import Ranks
 
 __all__ = ["CommunicatorRanks"]
 
+_Result = TypeVar("_Result")
+
 
 class CommunicatorRanks(Ranks):
     """The ranks of a communicator.
@@ -26,6 +29,9 @@ class CommunicatorRanks(Ranks):
 
     A scheme or optimizer with a ``finish()`` lets ranks run apart, and a rank may wait for rank 0 to serve it. There
     rank 0 sends what it decides between steps without waiting for anybody.
+
+    Where a rank fails and the optimizer that is followed goes on without it, so do these ranks: what was being agreed
+    on is agreed on by those that are left, and what was rank 0's is that of the first of them.
 
     Attributes:
         replicas_equal: Whether the optimizer that is followed keeps all ranks' parameters equal.
@@ -45,7 +51,7 @@ class CommunicatorRanks(Ranks):
         self._communicator = communicator
         self._optimizer: DistributedOptimizer | None = None
         self._own: Communicator | None = None
-        self._of: Communicator | None = None  # what the own one was split off
+        self._of: tuple[Communicator, tuple[int, ...]] | None = None  # what the own one was split off
         self._sent: deque[Work] = deque()
         self._runs_apart = False
 
@@ -58,6 +64,11 @@ class CommunicatorRanks(Ranks):
     def size(self) -> int:  # type: ignore[override] # known only now
         """Number of ranks; it becomes smaller where a training goes on without one that failed."""
         return self.communicator.size
+
+    @property
+    def members(self) -> tuple[int, ...]:  # type: ignore[override] # known only now
+        """The ranks by the numbers that they started with."""
+        return self.communicator.world_ranks
 
     @property
     def communicator(self) -> Communicator:
@@ -78,10 +89,25 @@ class CommunicatorRanks(Ranks):
         self._runs_apart = has_own_end or (not has_own_step and type(scheme).finish is not Scheme.finish)
         optimizer.ranks = self
         if self.size > 1:
-            self._exchange()  # now that no rank waits for another
+            self._together(self._exchange)  # now that no rank waits for another
 
     def decided(self, value: Any) -> Any:
         """Return the value of rank 0; see :meth:`Ranks.decided`."""
+        return self._together(lambda: self._decided(value))
+
+    def gathered(self, value: Any) -> list[Any]:
+        """Return the values of all ranks; see :meth:`Ranks.gathered`."""
+        return self._together(lambda: self._gathered(value))
+
+    def decided_in_step(self, value: int) -> int:
+        """Return the number of rank 0; see :meth:`Ranks.decided_in_step`."""
+        return self._together(lambda: self._decided_in_step(value))
+
+    def largest_in_step(self, value: int) -> int:
+        """Return the largest number of all ranks; see :meth:`Ranks.largest_in_step`."""
+        return self._together(lambda: self._largest_in_step(value))
+
+    def _decided(self, value: Any) -> Any:
         if self.size == 1:
             return value
         own = self._exchange()
@@ -94,8 +120,7 @@ class CommunicatorRanks(Ranks):
         own.broadcast(message)
         return value if self.rank == 0 else json.loads(message.tobytes())
 
-    def gathered(self, value: Any) -> list[Any]:
-        """Return the values of all ranks; see :meth:`Ranks.gathered`."""
+    def _gathered(self, value: Any) -> list[Any]:
         if self.size == 1:
             return [value]
         own = self._exchange()
@@ -111,8 +136,7 @@ class CommunicatorRanks(Ranks):
             json.loads(row[:count].tobytes()) for row, count in zip(rows.reshape(self.size, -1), counts, strict=True)
         ]
 
-    def decided_in_step(self, value: int) -> int:
-        """Return the number of rank 0; see :meth:`Ranks.decided_in_step`."""
+    def _decided_in_step(self, value: int) -> int:
         if self.size == 1:
             return value
         own = self._exchange()
@@ -127,24 +151,28 @@ class CommunicatorRanks(Ranks):
             own.recv(number, 0)
         return int(number[0])
 
-    def largest_in_step(self, value: int) -> int:
-        """Return the largest number of all ranks; see :meth:`Ranks.largest_in_step`."""
+    def _largest_in_step(self, value: int) -> int:
         if self.size == 1:
             return value
         if self._runs_apart:
-            return self.decided_in_step(value)
+            return self._decided_in_step(value)
         number = np.array([value], np.int64)
         self._exchange().allreduce(number, "maximum")
         return int(number[0])
 
+    def _together(self, action: Callable[[], _Result]) -> _Result:
+        """Exchange something, and again with those that are left where a rank fails and the optimizer survives it."""
+        return action() if self._optimizer is None else self._optimizer.together(action, changes=False)
+
     def _exchange(self) -> Communicator:
         """Return the communicator of what is agreed on; all ranks make it together when they first need it."""
         communicator = self.communicator
-        if self._own is None or self._of is not communicator:
+        of = (communicator, communicator.world_ranks)
+        if self._own is None or self._of != of:
             self._own = communicator.split(0, communicator.rank)
             assert self._own is not None  # all ranks name the same group
             self._own.ledger = Ledger()
-            self._of = communicator
+            self._of = of
             self._sent.clear()
         return self._own
 

@@ -126,6 +126,8 @@ class DistributedOptimizer(Optimizer):
         if broadcasts_start:
             self._broadcast_start()
         self.scheme.bind(self._context)
+        if self._survival is not None:
+            self._survival.check_bound(self._context)
 
     def __getattr__(self, name: str) -> Any:
         """Return what the base optimizer has."""
@@ -157,7 +159,7 @@ class DistributedOptimizer(Optimizer):
         """Whether ranks update different parameters, and have the optimizer's state of these alone."""
         return len(self._context.updated_names) < len(self._context.gradients.names)
 
-    def together(self, action: Callable[[], Result]) -> Result:
+    def together(self, action: Callable[[], Result], *, changes: bool = True) -> Result:
         """Carry out something that all ranks do together, such as a broadcast between two steps.
 
         Where a rank fails meanwhile and the communicator survives it, those that are left do it again, after they have
@@ -165,8 +167,9 @@ class DistributedOptimizer(Optimizer):
 
         Args:
             action: Called on every rank; what it changes besides this optimizer must not matter when it is repeated.
+            changes: Whether it changes this optimizer or its executor; what does not is cheaper to survive.
         """
-        return action() if self._survival is None else self._survival.run(action)
+        return action() if self._survival is None else self._survival.run(action, changes=changes)
 
     def step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Train on this rank's minibatch; see :meth:`Optimizer.step`.

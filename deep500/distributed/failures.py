@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from deep500.core.errors import TrainingError
 from deep500.core.stateful import State
-from deep500.distributed.scheme import Scheme
+from deep500.distributed.rank_process import take_over_output
+from deep500.distributed.scheme import Scheme, StepContext
 from deep500.distributed.surviving_communicator import SurvivingCommunicator
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Survival:
     A snapshot of this rank is taken before each try. After each, the ranks agree whether all have done it. Where one
     has failed the others shrink, go back to their snapshots, which are of the same step, take parameters and states of
     the first rank that is left, and try again. So a step costs a copy of parameters and optimizer state, and one more
-    exchange of a few bytes.
+    exchange of a few bytes. What changes nothing of the optimizer costs no copy.
 
     Only failures of ranks are survived: any other error is raised, and ends the rank that has it, which is a failure
     for the others.
@@ -80,7 +81,20 @@ class Survival:
             )
         self._optimizer = optimizer
         self._unbound = copy.deepcopy(scheme)
+        self._name = type(scheme).__name__
         self._abandoned: list[Any] = []  # buffers of exchanges that failed, which the transport may still look at
+
+    def check_bound(self, context: StepContext) -> None:
+        """Check what is known only once the scheme is bound.
+
+        Raises:
+            TrainingError: The framework exchanges by itself, where a failure cannot be survived.
+        """
+        if context.differentiate is not None:
+            raise TrainingError(
+                f"{self._name} leaves the exchange to the framework, which cannot go on when a rank fails. Accepted "
+                f"with on_failure='shrink' are schemes that exchange through the communicator, such as 'allreduce'."
+            )
 
     @property
     def communicator(self) -> SurvivingCommunicator:
@@ -89,22 +103,26 @@ class Survival:
         assert isinstance(communicator, SurvivingCommunicator)
         return communicator
 
-    def run(self, action: Callable[[], Result]) -> Result:
+    def run(self, action: Callable[[], Result], *, changes: bool = True) -> Result:
         """Carry out what all ranks do together, and again with those that are left where one fails.
 
         Args:
             action: Called on every rank; it may change the optimizer and its executor only.
+            changes: Whether it changes them.
         """
-        before = self._optimizer.snapshot()
+        if self.communicator.size == 1:
+            return action()
+        before = self._optimizer.snapshot() if changes else None
         done: list[Result] = []
         lost: tuple[int, ...] = ()
         ready = self._attempt(lambda: done.append(action()))
         while not ready:
             done.clear()
+            before = self._optimizer.snapshot() if before is None else before
             lost += self.communicator.shrink()
             state_lost = self._state_lost()
-            ready = self._attempt(lambda: self._go_back(before)) and self._attempt(
-                lambda: self._tell(lost, state_lost, done, action)  # noqa: B023 - called at once
+            ready = self._attempt(lambda: self._go_back(before)) and self._attempt(  # noqa: B023 - called at once
+                lambda: self._tell(lost, state_lost, done, action)  # noqa: B023
             )
         return done[0]
 
@@ -137,6 +155,7 @@ class Survival:
             state_lost,
         )
         if communicator.rank == 0:
+            take_over_output()  # of a first rank that may be among those that were lost
             _logger.warning("%s", shrink)
         for listener in optimizer.on_shrink:
             listener(shrink)

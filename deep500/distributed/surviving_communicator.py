@@ -15,7 +15,12 @@ class SurvivingCommunicator(Communicator):
     After a failure its operations raise errors on some ranks, which then :meth:`revoke` it, so that they do on all.
     All that are left :meth:`agree` on what was done, and :meth:`shrink` to a world of their own. It stays the same
     object: :attr:`rank` and :attr:`size` change, while ``world_ranks`` has the numbers that ranks started with.
+
+    Attributes:
+        lost: The ranks that were lost so far, by the numbers that they started with.
     """
+
+    lost: tuple[int, ...] = ()
 
     @abc.abstractmethod
     def is_broken(self) -> bool:
@@ -29,7 +34,6 @@ class SurvivingCommunicator(Communicator):
     def agree(self, done: bool) -> bool:
         """Return whether no rank has failed and all say ``done``: the same on every rank that is left."""
 
-    @abc.abstractmethod
     def shrink(self) -> tuple[int, ...]:
         """Go on with the ranks that are left, in their order, all together.
 
@@ -38,3 +42,12 @@ class SurvivingCommunicator(Communicator):
         Returns:
             The ranks that were lost, by the numbers that they started with.
         """
+        before = self.world_ranks
+        self._shrink()
+        lost = tuple(rank for rank in before if rank not in self.world_ranks)
+        self.lost += lost
+        return lost
+
+    @abc.abstractmethod
+    def _shrink(self) -> None:
+        """Change rank, size and ``world_ranks`` to those of a world of the ranks that are left."""

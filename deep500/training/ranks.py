@@ -20,11 +20,13 @@ class Ranks:
     Attributes:
         rank: Number of this rank, from 0.
         size: Number of ranks.
+        members: The ranks by the numbers that they started with; fewer where a training goes on without some.
         replicas_equal: Whether all ranks have the same parameters after each step.
     """
 
     rank: int = 0
     size: int = 1
+    members: tuple[int, ...] = (0,)
     replicas_equal: bool = True
 
     @property
@@ -51,6 +53,8 @@ class Ranks:
     def first_does(self, action: Callable[[], _Result], errors: type[Exception]) -> _Result | None:
         """Let rank 0 do something, and all ranks know whether it could.
 
+        Where rank 0 fails meanwhile and the others go on, the first one that is left does it, perhaps once more.
+
         Args:
             action: What rank 0 does.
             errors: What it may raise; its only argument is the message.
@@ -62,12 +66,15 @@ class Ranks:
             Exception: An error of that kind, on all ranks with the same message.
         """
         result, failure = None, None
-        if self.is_first:
-            try:
-                result = action()
-            except errors as error:
-                failure = error
-        message = self.decided(None if failure is None else str(failure))
+        was_here = is_done = False
+        while not is_done:
+            if self.is_first and not was_here:
+                was_here = True
+                try:
+                    result = action()
+                except errors as error:
+                    failure = error
+            is_done, message = self.decided([was_here, None if failure is None else str(failure)])
         if message is not None:
             raise errors(message) from failure
         return result

@@ -82,7 +82,7 @@ class ULFMCommunicator(MPICommunicator, SurvivingCommunicator):
         """Return whether all say that it is done; see :class:`SurvivingCommunicator`."""
         return self._agreed(self._comm, _DONE if done else _NOT_DONE) == _DONE
 
-    def shrink(self) -> tuple[int, ...]:
+    def _shrink(self) -> None:
         """Go on with the ranks that are left; see :class:`SurvivingCommunicator`."""
         before = self._comm
         comm = before.Shrink()
@@ -100,13 +100,11 @@ class ULFMCommunicator(MPICommunicator, SurvivingCommunicator):
             comm = comm.Shrink()  # another one has failed
         survivors = mpi().Group.Translate_ranks(comm.group, list(range(comm.size)), before.group)
         world = tuple(self.world_ranks[rank] for rank in survivors)
-        lost = tuple(rank for rank in self.world_ranks if rank not in world)
         self._comm, self._parts = comm, []
         self.rank, self.size, self.local_rank = comm.rank, comm.size, machine.rank
         self.world_ranks = world
         self._is_world = world == tuple(range(len(world)))
         vars(self).pop("_others", None)
-        return lost
 
     def _agreed(self, comm: Any, flag: int, patience_s: float | None = None) -> int | None:
         """Return what all ranks agree on; ``None``, on all, where one has failed.

@@ -1,0 +1,1 @@
+"""``deep500 fleet``: one folder for its parts, one file for each verb."""

@@ -1,0 +1,14 @@
+"""The libraries of the extra ``fleet``; what needs one asks here first."""
+
+from __future__ import annotations
+
+from deep500.core.requirement import Requirement
+
+__all__ = ["DEFUSEDXML", "HTCONDOR", "JINJA", "LIFELINES", "POLARS", "YAML"]
+
+POLARS = Requirement("polars", "fleet", ("polars",))
+LIFELINES = Requirement("lifelines", "fleet", ("lifelines",))
+JINJA = Requirement("jinja2", "fleet", ("Jinja2",))
+YAML = Requirement("yaml", "fleet", ("PyYAML",))
+DEFUSEDXML = Requirement("defusedxml", "fleet", ("defusedxml",))
+HTCONDOR = Requirement("htcondor2", "htcondor", ("htcondor",))

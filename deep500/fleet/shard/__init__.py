@@ -1,0 +1,1 @@
+"""Test suites on GPU runners: how many GPUs each test needs, and which runner should run it."""
