@@ -132,6 +132,35 @@ def test_lowering_equals_the_library(adapter, name, data):
     compare(adapter, name, data.draw(CASES[name]))
 
 
+_LIMITS = (-(2**63), 2**63 - 1)
+
+#: What generated cases have found, and seldom find.
+FOUND = {
+    # A start before the axis is its first entry also where the step is negative.
+    "slice": Case(
+        {},
+        [
+            np.arange(24.0).reshape(2, 3, 4),
+            np.array([-1, _LIMITS[0], _LIMITS[1]]),
+            np.array([_LIMITS[0], _LIMITS[0], -1]),
+            np.array([2, -3, -2]),
+            np.array([1, -1, -2]),
+        ],
+    ),
+    # The last window lies behind the image as a whole and does not count.
+    "average_pool": Case(
+        {"kernel_shape": [1, 1], "strides": [3, 1], "pads": [2, 2, 1, 1], "ceil_mode": 1}, [np.ones((1, 2, 3, 4))]
+    ),
+    "lp_pool": Case({"kernel_shape": [1], "pads": [2, 1], "ceil_mode": 1}, [np.arange(1.0, 5).reshape(1, 1, 4)]),
+    "max_pool": Case({"kernel_shape": [1], "pads": [0, 1], "ceil_mode": 1}, [np.arange(1.0, 5).reshape(1, 1, 4)]),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found_once_is_right(adapter, name):
+    compare(adapter, name, FOUND[name])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))

@@ -112,11 +112,17 @@ def slice_axes(x: torch.Tensor, starts: Any, ends: Any, axes: Any, steps: Any) -
         if step > 0:
             parts[axis] = bounded_slice(start, end, step)
             continue
-        taken = range(*slice(start, end, step).indices(x.shape[axis]))
+        taken = _backwards(start, end, step, x.shape[axis])
         parts[axis] = slice(taken[-1], taken[0] + 1, -step) if taken else slice(0, 0)
         flipped.append(axis)
     part = x[tuple(parts)]
     return _flipped(part, flipped) if flipped else part
+
+
+def _backwards(start: int, end: int, step: int, size: int) -> range:
+    """Return what a negative step visits: a start before the axis is its first entry, where Python would visit none."""
+    start, end = (limit + size if limit < 0 else limit for limit in (start, end))
+    return range(min(max(start, 0), size - 1), min(max(end, -1), size - 1), step)
 
 
 @moving

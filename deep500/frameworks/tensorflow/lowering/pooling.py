@@ -98,7 +98,8 @@ def average_pool(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
 def _averages(x: tf.Tensor, windows: Windows) -> tf.Tensor:
     """Return the sum of each window, with zeros around the image, divided by the number of its elements."""
     padded = pad(x, windows)
-    if _has_kernel(x, windows):
+    # Windows behind the image do not count, but TensorFlow would have those that lie in the padding as a whole.
+    if _has_kernel(x, windows) and not windows.may_miss_image:
         return tf.nn.avg_pool(padded, windows.kernel, windows.strides, "VALID")
     return tf.add_n(list(windows.slices(padded))) / tf.cast(math.prod(windows.kernel), x.dtype)
 
