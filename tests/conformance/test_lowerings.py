@@ -136,6 +136,20 @@ _LIMITS = (-(2**63), 2**63 - 1)
 
 #: What generated cases have found, and seldom find.
 FOUND = {
+    # One element stands on the first one, not before it.
+    "resize_to_one": Case(
+        {
+            "mode": "linear",
+            "coordinate_transformation_mode": "pytorch_half_pixel",
+            "exclude_outside": 1,
+            "antialias": 1,
+        },
+        [np.array([[0.3, 0.8, 0.3, -1.3, 0.9]]), None, None, np.array([1, 1])],
+    ),
+    "resize_to_less_than_two": Case(
+        {"mode": "linear", "coordinate_transformation_mode": "pytorch_half_pixel", "antialias": 1},
+        [np.array([0.3, 0.8, 0.3, -1.3, 0.9]), None, np.array([0.3], np.float32)],
+    ),
     # A start before the axis is its first entry also where the step is negative.
     "slice": Case(
         {},
@@ -146,6 +160,11 @@ FOUND = {
             np.array([2, -3, -2]),
             np.array([1, -1, -2]),
         ],
+    ),
+    # The centre of the result is the centre of the original, exactly.
+    "resize": Case(
+        {"mode": "nearest", "coordinate_transformation_mode": "half_pixel_symmetric", "nearest_mode": "floor"},
+        [np.array([0.1, 0.3, 2.5]), None, np.array([2.4], np.float32)],
     ),
     # The last window lies behind the image as a whole and does not count.
     "average_pool": Case(
@@ -158,7 +177,7 @@ FOUND = {
 
 @pytest.mark.parametrize("name", FOUND)
 def test_what_was_found_once_is_right(adapter, name):
-    compare(adapter, name, FOUND[name])
+    compare(adapter, name.partition("_to_")[0], FOUND[name])
 
 
 @pytest.mark.slow

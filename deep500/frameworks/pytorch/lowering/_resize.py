@@ -165,12 +165,11 @@ def _original(axis: _Axis, mode: str, device: torch.device | None) -> tuple[torc
         x = y * extent * last / (axis.width - 1) if axis.width != 1 else torch.full_like(y, extent * last / 2)
         x = x + axis.start * last
         return x, (x < 0) | (x > last)
-    if mode == "pytorch_half_pixel" and axis.new_size == 1:
+    if mode == "pytorch_half_pixel" and axis.width <= 1:
         return torch.zeros_like(y), None
-    x = (y + 0.5) / axis.scale - 0.5
-    if mode == "half_pixel_symmetric":
-        return axis.size / 2 * (1 - axis.new_size / axis.width) + x, None
-    return x, None
+    # From left to right as ONNX writes it: rounded in another order, the centre may fall short of the element it is on.
+    shift = axis.size / 2 * (1 - axis.new_size / axis.width) if mode == "half_pixel_symmetric" else 0.0
+    return shift + (y + 0.5) / axis.scale - 0.5, None
 
 
 def _nearest(x: torch.Tensor, mode: str) -> torch.Tensor:

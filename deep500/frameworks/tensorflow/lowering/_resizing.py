@@ -163,11 +163,12 @@ def _half_pixel(y: tf.Tensor, resize: AxisResize) -> tf.Tensor:
 
 def _half_pixel_symmetric(y: tf.Tensor, resize: AxisResize) -> tf.Tensor:
     adjustment = _float64(resize.new_size) / resize.width
-    return _float64(resize.size) / 2 * (1 - adjustment) + _half_pixel(y, resize)
+    # From left to right as ONNX writes it: rounded in another order, the centre may fall short of the element it is on.
+    return _float64(resize.size) / 2 * (1 - adjustment) + (y + 0.5) / resize.scale - 0.5
 
 
 def _pytorch_half_pixel(y: tf.Tensor, resize: AxisResize) -> tf.Tensor:
-    return tf.where(tf.equal(_float64(resize.width), 1), tf.constant(-0.5, y.dtype), _half_pixel(y, resize))
+    return tf.where(_float64(resize.width) <= 1, tf.constant(0, y.dtype), _half_pixel(y, resize))
 
 
 def _asymmetric(y: tf.Tensor, resize: AxisResize) -> tf.Tensor:
