@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from deep500.core.requirement import Requirement
 
-__all__ = ["DEFUSEDXML", "HTCONDOR", "JINJA", "LIFELINES", "POLARS", "YAML"]
+__all__ = ["DEFUSEDXML", "FILELOCK", "HTCONDOR", "JINJA", "LIFELINES", "PACKAGING", "POLARS", "YAML"]
 
 POLARS = Requirement("polars", "fleet", ("polars",))
 LIFELINES = Requirement("lifelines", "fleet", ("lifelines",))
 JINJA = Requirement("jinja2", "fleet", ("Jinja2",))
 YAML = Requirement("yaml", "fleet", ("PyYAML",))
 DEFUSEDXML = Requirement("defusedxml", "fleet", ("defusedxml",))
+FILELOCK = Requirement("filelock", "fleet", ("filelock",))
+PACKAGING = Requirement("packaging", "fleet", ("packaging",))
 HTCONDOR = Requirement("htcondor2", "htcondor", ("htcondor",))

@@ -1,1 +1,5 @@
 """Traces of clusters: when jobs succeed or fail, and what goes with it."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,58 @@
+"""``deep500 fleet trace generate``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from deep500.cli.main import run_command
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_it_writes_tables_and_truth(capsys: Capture) -> None:
+    assert run_command(["fleet", "trace", "generate", "made", "--jobs", "60", "--seed", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "The trace and its truth are in made" in out
+    assert sorted(path.name for path in Path("made").iterdir()) == [
+        "pai_instance_table.csv", "pai_job_table.csv", "pai_task_table.csv", "truth.json",
+    ]  # fmt: skip
+
+
+def test_json_is_the_truth(capsys: Capture) -> None:
+    arguments = ["--jobs", "40", "--failing-hours", "9", "--passing-hours", "3", "--cancelled-per-hour", "0.1"]
+    assert run_command(["fleet", "trace", "generate", "made", *arguments, "--json"]) == 0
+    truth = json.loads(capsys.readouterr().out)
+    assert truth == json.loads(Path("made/truth.json").read_text(encoding="utf-8"))
+    assert truth["failed"]["scale_h"]["T4"] == 9
+    assert truth["cancelled_per_h"] == 0.1
+    assert truth["seed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--jobs", "0"], "jobs was given as 0"),
+        (["--failing-hours", "3"], "--passing-hours"),
+        (["--failing-hours", "3", "--passing-hours", "0"], "above 0"),
+        (["--days", "-1"], "days"),
+    ],
+)
+def test_mistakes_are_one_line(arguments: list[str], message: str, capsys: Capture) -> None:
+    assert run_command(["fleet", "trace", "generate", "made", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    assert message in captured.err
+    assert not Path("made").exists()
+
+
+def test_help(capsys: Capture) -> None:
+    assert run_command(["fleet", "trace", "generate", "--help"]) == 0
+    assert "Exit code:" in capsys.readouterr().out
