@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+from deep500.core.texts import encodable, one_line
 
 __all__ = ["InputReport", "Problem", "ProblemKind"]
 
 #: So many examples of one kind in one source are kept.
 _EXAMPLES = 3
+
+#: So many characters of an example are kept.
+_LONGEST = 300
 
 
 class ProblemKind(str, enum.Enum):
@@ -28,7 +34,7 @@ class ProblemKind(str, enum.Enum):
 
 @dataclass
 class Problem:
-    """Faults of one kind in one source.
+    """Faults of one kind in one source, about which one thing was done.
 
     Attributes:
         kind: Which.
@@ -57,7 +63,7 @@ class InputReport:
         """Begin with nothing."""
         self.rows: dict[str, int] = {}
         self.formats: dict[str, str] = {}
-        self._problems: dict[tuple[str, ProblemKind], Problem] = {}
+        self._problems: dict[tuple[str, ProblemKind, str], Problem] = {}
 
     def add(
         self, kind: ProblemKind, source: str, count: int = 1, examples: Iterable[str] = (), effect: str = ""
@@ -73,14 +79,15 @@ class InputReport:
         """
         if count <= 0:
             return
-        problem = self._problems.setdefault((source, kind), Problem(kind, source))
+        effect = effect or _EFFECTS[kind]
+        problem = self._problems.setdefault((source, kind, effect), Problem(kind, source, effect=effect))
         problem.count += count
-        problem.examples.extend(list(examples)[: _EXAMPLES - len(problem.examples)])
-        problem.effect = problem.effect or effect or _EFFECTS[kind]
+        more = list(itertools.islice(examples, max(0, _EXAMPLES - len(problem.examples))))
+        problem.examples.extend(encodable(one_line(example), "utf-8")[:_LONGEST] for example in more)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """The faults by source and kind."""
+        """The faults by source, kind and what was done."""
         return tuple(self._problems.values())
 
     def count(self, kind: ProblemKind) -> int:
@@ -90,13 +97,13 @@ class InputReport:
     def to_dict(self) -> dict[str, Any]:
         """Return what the report says as what JSON can hold."""
         sources = [
-            {"source": source, "format": self.formats.get(source), "outcomes": rows}
+            {"source": encodable(source, "utf-8"), "format": self.formats.get(source), "outcomes": rows}
             for source, rows in self.rows.items()
         ]
         problems = [
             {
                 "kind": problem.kind.value,
-                "source": problem.source,
+                "source": encodable(problem.source, "utf-8"),
                 "count": problem.count,
                 "examples": problem.examples,
                 "effect": problem.effect,

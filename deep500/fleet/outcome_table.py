@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
@@ -58,8 +59,16 @@ class OutcomeTable:
         Raises:
             FleetError: A label has the name of a field, or values of dtypes that do not go together.
         """
-        rows = []
+        rows: list[dict[str, Any]] = []
+        kinds: dict[str, type] = {}
         for outcome in outcomes:
+            for name, value in outcome.labels.items():
+                kind = float if type(value) is int else type(value)
+                if kinds.setdefault(name, kind) is not kind:
+                    raise FleetError(
+                        f"The label {name!r} of {outcome.key!r} is {shown(value)}, others are of the kind "
+                        f"{kinds[name].__name__}. Labels of one name need values of one kind."
+                    )
             taken = sorted(set(outcome.labels) & set(FIELDS))
             if taken:
                 raise FleetError(f"A label of {outcome.key!r} is named {taken[0]!r}, which is a field; rename it.")
@@ -67,7 +76,7 @@ class OutcomeTable:
         try:
             frame = pl.DataFrame(rows, infer_schema_length=None, strict=True) if rows else pl.DataFrame(schema=FIELDS)
         except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
-            raise FleetError(f"Labels of one name have values of different kinds: {error}") from error
+            raise FleetError(f"The outcomes cannot be put into a table: {error}") from error
         return cls(frame)
 
     def __len__(self) -> int:
@@ -134,11 +143,8 @@ def conform(frame: pl.DataFrame) -> pl.DataFrame:
     for name in ("key", "group", "status"):
         if name not in frame.columns:
             raise FleetError(f"A table of outcomes has no column {name!r}; it has {shown(list(frame.columns))}.")
-    columns = [
-        (pl.col(name) if name in frame.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in FIELDS.items()
-    ]
-    labels = [pl.col(name) for name in frame.columns if name not in FIELDS]
+    columns = [_field(name, frame.schema.get(name)) for name in FIELDS]
+    labels = [_label(name, dtype) for name, dtype in frame.schema.items() if name not in FIELDS]
     try:
         made = frame.select(columns + labels)
     except pl.exceptions.PolarsError as error:
@@ -146,7 +152,8 @@ def conform(frame: pl.DataFrame) -> pl.DataFrame:
             f"A table of outcomes holds what it cannot: {str(error).splitlines()[0]}. Statuses are "
             f"{', '.join(STATUSES)}; times, GPUs and costs are numbers."
         ) from error
-    unknown = made.select(pl.col("key", "group", "status").null_count()).row(0)
+    needed = pl.col("key", "group", "status")
+    unknown = made.select((needed.is_null() | (needed.cast(pl.String) == "")).sum()).row(0)
     if any(unknown):
         raise FleetError(f"{sum(unknown)} outcomes have no key, no group or no status; all three are needed.")
     hours = (pl.col("ended") - pl.col("started")) / 3600.0
@@ -154,8 +161,53 @@ def conform(frame: pl.DataFrame) -> pl.DataFrame:
     return made.with_columns(pl.col("cost").fill_null(pl.when(hours >= 0).then(hours * count)))
 
 
+def _field(name: str, dtype: pl.DataType | None) -> pl.Expr:
+    """Return a field's column of what is there.
+
+    Raises:
+        FleetError: It holds what the field cannot be made of.
+    """
+    target = FIELDS[name]
+    if dtype is None or dtype == pl.Null:
+        return pl.lit(None).cast(target).alias(name)
+    column = pl.col(name)
+    if dtype.is_temporal() and target == pl.Float64:
+        if dtype == pl.Duration or name not in ("submitted", "started", "ended") or dtype == pl.Time:
+            raise FleetError(f"The column {name!r} of a table of outcomes is of dtype {dtype}; numbers are needed.")
+        return (column.cast(pl.Datetime("us")).dt.epoch("us") / 1e6).alias(name)
+    if target == pl.Float64 and not (dtype.is_numeric() or dtype == pl.String):
+        raise FleetError(f"The column {name!r} of a table of outcomes is of dtype {dtype}; numbers are needed.")
+    texts = dtype in (pl.String, pl.Categorical, pl.Enum)
+    if (
+        target != pl.Float64
+        and not texts
+        and (dtype.is_nested() or dtype in (pl.Binary, pl.Object) or name == "status")
+    ):
+        raise FleetError(f"The column {name!r} of a table of outcomes is of dtype {dtype}; texts are needed.")
+    return (column.cast(pl.String) if isinstance(target, pl.Enum) and texts else column).cast(target).alias(name)
+
+
+def _label(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Return a label's column: texts, numbers or truths.
+
+    Raises:
+        FleetError: It holds something else.
+    """
+    column = pl.col(name)
+    if dtype == pl.Boolean or dtype == pl.String or dtype in (pl.Categorical, pl.Enum) or dtype.is_numeric():
+        return column.cast(pl.Float64) if dtype.is_decimal() else column
+    if dtype.is_temporal() or dtype == pl.Null:
+        return column.cast(pl.String)
+    raise FleetError(f"The label {name!r} is of dtype {dtype}; texts, numbers and truths are accepted.")
+
+
 def _known(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if value is not None}
+    """Return what is known of a row, and can be said in JSON."""
+    return {
+        name: value
+        for name, value in row.items()
+        if value is not None and not (isinstance(value, float) and not math.isfinite(value))
+    }
 
 
 def _outcome(row: Mapping[str, Any]) -> Outcome:

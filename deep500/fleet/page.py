@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from deep500.core.errors import FleetError
 from deep500.core.files import write_atomically
-from deep500.core.texts import shown_path
+from deep500.core.texts import encodable, shown_path
 from deep500.fleet.input_report import InputReport
 from deep500.fleet.libraries import JINJA
 from deep500.fleet.outcome import STATUSES
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Page", "check_page_path"]
+
+#: So many of the files that were read are shown by name.
+_SOURCES = 100
 
 
 class Page:
@@ -67,8 +70,11 @@ class Page:
         """Add what was read, and what was wrong with it."""
         said = report.to_dict()
         self.heading("What was read")
-        rows = [(s["source"], s["format"], s["outcomes"]) for s in said["sources"]]
-        self.table(("source", "format", "outcomes"), rows)
+        rows = [(s["source"], s["format"], f"{s['outcomes']:,}") for s in said["sources"]]
+        self.table(("source", "format", "outcomes"), rows[:_SOURCES])
+        if len(rows) > _SOURCES:
+            more = sum(s["outcomes"] for s in said["sources"][_SOURCES:])
+            self.paragraph(f"... and {len(rows) - _SOURCES:,} more sources with {more:,} outcomes.")
         if said["problems"]:
             problems = [
                 (p["kind"], p["source"], p["count"], p["effect"], "; ".join(p["examples"])) for p in said["problems"]
@@ -81,8 +87,11 @@ class Page:
         import jinja2
 
         environment = jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
-        template = environment.from_string(resources.files("deep500.fleet").joinpath("page.html.jinja").read_text())
-        return template.render(title=self.title, parts=self._parts, statuses=STATUSES)
+        template = environment.from_string(
+            resources.files("deep500.fleet").joinpath("page.html.jinja").read_text("utf-8")
+        )
+        text = template.render(title=self.title, parts=self._parts, statuses=STATUSES)
+        return encodable(text, "utf-8")
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the page.

@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import gzip
+import os
+import stat
 import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from deep500.core.errors import FleetError
-from deep500.core.files import read_regular
 from deep500.core.texts import shown_path
 from deep500.fleet.input_report import InputReport, ProblemKind
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Reader", "bytes_of", "head_of", "text_of"]
+__all__ = ["Reader", "blocks_of", "bytes_of", "head_of", "head_text", "opened", "text_of"]
 
 #: So much of a file is looked at to tell its format.
 HEAD_BYTES = 65536
 
-#: A compressed file that holds more is refused: what reads larger ones reads them in pieces.
+#: A file that holds more is refused by what reads it whole; what reads larger ones reads them in pieces.
 _LARGEST_BYTES = 4 << 30
+
+#: A compressed file that grows to more than this, and by more than this factor, holds nothing that anyone wrote:
+#: tables and logs grow five- to fiftyfold, a file of zeros a thousandfold.
+_BOMB_BYTES = 256 << 20
+_BOMB_FACTOR = 200
+
+_BLOCK_BYTES = 8 << 20
+_GZIP = b"\x1f\x8b"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
 class Reader(ABC):
@@ -34,7 +47,7 @@ class Reader(ABC):
 
         Args:
             path: The file or folder.
-            head: Its first 64 KiB, decompressed where its name ends with ``.gz``; empty for a folder.
+            head: Its first 64 KiB, decompressed where it is compressed by gzip; empty for a folder.
         """
 
     @abstractmethod
@@ -49,40 +62,82 @@ class Reader(ABC):
         """
 
 
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a regular file to be read once, decompressed where it begins as gzip writes; others are never waited for.
+
+    Raises:
+        FleetError: The file cannot be read, at the beginning or further on.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OSError("It is no regular file")
+            packed = file.read(2) == _GZIP
+            file.seek(0)
+            if packed:
+                with gzip.GzipFile(fileobj=file) as unpacked:
+                    yield cast(IO[bytes], unpacked)
+            else:
+                yield file
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        if isinstance(error, FleetError):
+            raise
+        raise FleetError(f"{shown_path(path)} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+
+
 def head_of(path: Path) -> bytes:
-    """Return the first 64 KiB of a file, decompressed where its name ends with ``.gz``; empty for a folder.
+    """Return the first 64 KiB of a file, decompressed where it is compressed; empty for a folder.
 
     Raises:
         FleetError: The file cannot be read.
     """
     if path.is_dir():
         return b""
-    try:
-        if not path.is_file():
-            raise OSError("It is no regular file" if path.exists() else "There is no such file")
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            return bytes(file.read(HEAD_BYTES))
-    except (OSError, EOFError, zlib.error) as error:
-        raise FleetError(f"{shown_path(path)} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    with opened(path) as file:
+        return bytes(file.read(HEAD_BYTES))
+
+
+def head_text(head: bytes) -> str:
+    """Return the beginning of a file as text; what cannot be decoded, such as the half of a character, is replaced."""
+    if head.startswith(_UTF_16):
+        return head.decode("utf-16", errors="replace")
+    return head.decode("utf-8-sig", errors="replace")
+
+
+def blocks_of(path: Path) -> Iterator[bytes]:
+    """Yield the bytes of a file in blocks that end with a line where lines are of bearable length.
+
+    Raises:
+        FleetError: The file cannot be read, or grows without measure when it is decompressed.
+    """
+    with opened(path) as file:
+        size, read = path.stat().st_size, 0
+        while block := file.read(_BLOCK_BYTES):
+            block += file.readline(1 << 20)
+            read += len(block)
+            if read > max(_BOMB_BYTES, _BOMB_FACTOR * size):
+                raise FleetError(
+                    f"{shown_path(path)} has {size:,} bytes and grows to more than {_BOMB_FACTOR} times as many when "
+                    "it is decompressed, which no table does; decompress it yourself if it is one."
+                )
+            yield block
 
 
 def bytes_of(path: Path) -> bytes:
-    """Return the bytes of a file, decompressed where its name ends with ``.gz``.
+    """Return the bytes of a file, decompressed where it is compressed.
 
     Raises:
-        FleetError: The file cannot be read, or holds more than 4 GiB.
+        FleetError: The file cannot be read, holds more than 4 GiB, or grows without measure when it is decompressed.
     """
-    try:
-        data = read_regular(path)
-        if path.suffix != ".gz":
-            return data
-        with gzip.open(path) as file:
-            data = file.read(_LARGEST_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise FleetError(f"{shown_path(path)} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
-    if len(data) > _LARGEST_BYTES:
-        raise FleetError(f"{shown_path(path)} holds more than {_LARGEST_BYTES >> 30} GiB; split it.")
-    return data
+    blocks, size = [], 0
+    for block in blocks_of(path):
+        size += len(block)
+        if size > _LARGEST_BYTES:
+            raise FleetError(f"{shown_path(path)} holds more than {_LARGEST_BYTES >> 30} GiB; split it.")
+        blocks.append(block)
+    return b"".join(blocks)
 
 
 def text_of(path: Path, report: InputReport) -> str:
@@ -92,11 +147,12 @@ def text_of(path: Path, report: InputReport) -> str:
         FleetError: The file cannot be read.
     """
     data = bytes_of(path)
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", errors="replace")
-    text = data.decode("utf-8-sig", errors="replace")
-    wrong = text.count("\N{REPLACEMENT CHARACTER}") - data.count("\N{REPLACEMENT CHARACTER}".encode())
-    if wrong > 0:
-        lines = [n for n, line in enumerate(text.split("\n"), 1) if "\N{REPLACEMENT CHARACTER}" in line][:3]
-        report.add(ProblemKind.ENCODING, str(path), wrong, [f"line {n}" for n in lines])
+    encoding = "utf-16" if data.startswith(_UTF_16) else "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        text = data.decode(encoding, errors="replace")
+    wrong = max(1, text.count(_REPLACED) - data.count(_REPLACED.encode()))
+    lines = [number for number, line in enumerate(text.split("\n"), 1) if _REPLACED in line][:3]
+    report.add(ProblemKind.ENCODING, str(path), wrong, [f"line {number}" for number in lines])
     return text

@@ -29,6 +29,7 @@ EXPECTED = {
     "recipes": {"digits_lenet", "digits_mlp", "cifar10_resnet44"},
     "workloads": {"callable", "dataset", "deepbench", "model", "op", "recipe"},
     "problem_sets": {"deepbench"},
+    "outcome_readers": {"github_jobs", "history", "junit", "outcomes", "pai", "results"},
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import xml.etree.ElementTree as ET
@@ -153,3 +154,36 @@ def test_error_of_the_run_is_told(monkeypatch: pytest.MonkeyPatch, capsys: Captu
 def test_help(capsys: Capture) -> None:
     assert run_command(["scale", "--help"]) == 0
     assert "Exit code:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("broken", "code"), [(KeyboardInterrupt(), 130), (MeasurementError("a launch failed"), 2)])
+def test_what_was_measured_is_kept_where_a_run_breaks_off(
+    broken: BaseException, code: int, result, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def break_off(*arguments: object, on_launch, **named: object) -> None:
+        partial = dataclasses.replace(result, complete=False, prediction=None, launches={1: result.launches[1]})
+        on_launch(partial)
+        raise broken
+
+    monkeypatch.setattr("deep500.recipe.scaling.scale_recipe", break_off)
+    arguments = ["scale", "digits_mlp", "--ranks", "1,2,64", "--output", "r.json", "--picture", "r.svg"]
+    assert run_command(arguments) == code
+
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[1] == "Incomplete: 6 of 18 launches were measured; nothing on 2, 64 ranks."
+    assert captured.out.endswith("The result is in r.json\n")
+    assert captured.err == ("Error: a launch failed\n" if code == 2 else "")
+    assert json.loads(Path("r.json").read_text())["complete"] is False
+    assert not Path("r.svg").exists()
+
+
+def test_interruption_before_anything_was_measured_says_so(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def interrupt(*arguments: object, **named: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("deep500.recipe.scaling.scale_recipe", interrupt)
+    assert run_command(["scale", "digits_mlp", "--ranks", "1", "--output", "r.json"]) == 130
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.count("\n")) == ("", 1)
+    assert "nothing was measured" in captured.err
+    assert not Path("r.json").exists()
