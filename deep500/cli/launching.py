@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,19 +16,20 @@ from deep500.cli.blame import circumstance
 from deep500.cli.console import OWN_FAULT
 from deep500.cli.exit_codes import FAULT, MISTAKE, UNREAD
 from deep500.core.errors import CommunicationError, Deep500Error, FileWriteError
+from deep500.core.files import check_writable
 from deep500.core.texts import message_of, shown_path
 
 if TYPE_CHECKING:
     from deep500.distributed.rank_options import RankOptions
 
-__all__ = ["DEFAULT_TIMEOUT_S", "launch_if_asked", "run_here"]
+__all__ = ["DEFAULT_TIMEOUT_S", "launch_if_asked", "run_here", "told_once"]
 
 #: After so long a peer that does not answer is an error, where nothing else was said.
 DEFAULT_TIMEOUT_S = 300.0
 
 
 def launch_if_asked(
-    arguments: Sequence[str], ranks: int | None, rank_logs: str | None, options: RankOptions
+    arguments: Sequence[str], ranks: int | None, rank_logs: str | None, options: RankOptions, output: str | None = None
 ) -> int | None:
     """Run the command as several ranks, and return its exit code; ``None`` where this process is to run the recipe.
 
@@ -36,10 +38,12 @@ def launch_if_asked(
         ranks: How many; ``None`` where nobody said.
         rank_logs: Folder for a file of each rank's output.
         options: How the ranks hold together.
+        output: The result file of rank 0, which is tried here, before processes are started to find it out.
 
     Raises:
         Deep500Error: This process is a rank of another number of ranks, or the ranks cannot be started.
     """
+    from deep500.distributed.catalogue import COMMUNICATORS
     from deep500.distributed.launch_environment import detect
 
     environment = detect()
@@ -47,6 +51,10 @@ def launch_if_asked(
         from deep500.core.counts import check_count
 
         check_count("--ranks", ranks, least=1, error=CommunicationError)
+    if options.communicator is not None and options.communicator not in COMMUNICATORS:
+        COMMUNICATORS.get(options.communicator)  # says which there are, before any rank is started
+    if rank_logs is not None and not rank_logs.strip():
+        raise CommunicationError("--rank-logs was given as an empty text; accepted is the path of a folder.")
     if environment.launcher != "none":
         if ranks not in (None, environment.size):
             raise CommunicationError(
@@ -59,8 +67,10 @@ def launch_if_asked(
             f"Received --rank-logs {shown_path(rank_logs)} for one process, which writes to the terminal. Accepted "
             f"with --ranks N; or send the output to a file."
         )
-    if ranks is None or ranks == 1:
+    if ranks is None or (ranks == 1 and rank_logs is None):
         return None
+    if output is not None:
+        check_writable(output, "result")
     from deep500.distributed.launch import launch
 
     return launch(
@@ -76,26 +86,41 @@ def launch_if_asked(
 def run_here(action: Callable[[bool], int], rank_logs: str | None, options: RankOptions) -> int:
     """Run the command in this process: alone, or as a rank that ends all when it cannot go on.
 
-    What is wrong is told once, by the lowest rank that finds it.
-
     Args:
         action: Is told whether this process is the one that writes, and returns the exit code.
         rank_logs: Folder for a file of each rank's output.
         options: How the ranks hold together.
     """
     from deep500.distributed.launch_environment import detect
-    from deep500.distributed.rank_process import end_all_ranks, guard_rank, is_launched
+    from deep500.distributed.rank_process import guard_rank, is_launched, tell_start
 
     environment = detect()
     if environment.size == 1:
         return action(True)
-    if rank_logs is not None and not is_launched() and environment.rank:
-        _write_to_log(rank_logs, environment.rank)
-    guard_rank(on_failure=options.on_failure)
-    try:
+    with told_once():
+        if rank_logs is not None and not is_launched() and environment.rank:
+            _write_to_log(rank_logs, environment.rank)
+        guard_rank(on_failure=options.on_failure)
+        tell_start()
         code = action(environment.rank == 0)
         sys.stdout.flush()
-        return code
+    return code
+
+
+@contextlib.contextmanager
+def told_once() -> Iterator[None]:
+    """Return a block in which one rank of several ends all where it cannot go on.
+
+    What is wrong is told once, by the lowest rank that finds it. In a process that is alone nothing changes.
+    """
+    from deep500.distributed.launch_environment import detect
+    from deep500.distributed.rank_process import end_all_ranks
+
+    if detect().size == 1:
+        yield
+        return
+    try:
+        yield
     except BrokenPipeError:
         end_all_ranks("", UNREAD, error="BrokenPipeError")
     except (KeyboardInterrupt, typer.Abort):
@@ -104,6 +129,8 @@ def run_here(action: Callable[[bool], int], rank_logs: str | None, options: Rank
         kind = "CommunicationError" if isinstance(error, CommunicationError) else type(error).__name__
         end_all_ranks(message_of(error), MISTAKE, error=kind)
     except BaseException as error:  # noqa: BLE001 - the last resort: a rank that leaves in silence hangs the others
+        if isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError):  # rich makes it of one
+            end_all_ranks("", UNREAD, error="BrokenPipeError")
         reason = circumstance(error)
         if reason is not None:
             end_all_ranks(reason, MISTAKE, error=type(error).__name__)

@@ -10,7 +10,7 @@ import typer
 
 from deep500.cli.blame import recipe_error
 from deep500.cli.exit_codes import FAILED, PASSED
-from deep500.cli.launching import DEFAULT_TIMEOUT_S, launch_if_asked, run_here
+from deep500.cli.launching import DEFAULT_TIMEOUT_S, launch_if_asked, run_here, told_once
 from deep500.core.errors import Deep500Error, RecipeError
 from deep500.core.signals import signals_deferred
 from deep500.core.texts import shown_path
@@ -78,7 +78,7 @@ def recipe_command(
         float, typer.Option(metavar="SECONDS", help="A rank that does not answer for longer is an error; 0: never.")
     ] = DEFAULT_TIMEOUT_S,
     on_failure: Annotated[
-        str, typer.Option(metavar="WHAT", help="Where a rank fails: abort all. A script of your own may shrink.")
+        str, typer.Option(metavar="WHAT", help="Where a rank fails: abort all, or shrink to the others (Open MPI).")
     ] = "abort",
     rank_logs: Annotated[
         str | None, typer.Option(metavar="DIR", help="Keep what each rank writes, a file each, in this folder.")
@@ -86,13 +86,13 @@ def recipe_command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Write nothing but the verdict.")] = False,
 ) -> int:
     """Run a recipe and tell whether it PASSED."""
-    options = _rank_options(communicator, timeout, on_failure)
-    given: Sequence[str] | None = context.find_root().obj
-    launched = launch_if_asked(sys.argv[1:] if given is None else given, ranks, rank_logs, options)
+    with told_once():
+        options = _rank_options(communicator, timeout, on_failure)
+        given: Sequence[str] | None = context.find_root().obj
+        launched = launch_if_asked(sys.argv[1:] if given is None else given, ranks, rank_logs, options, output)
     if launched is not None:
         return launched
-    assignments: list[tuple[str, Any]] = [("runs", runs)] if runs is not None else []
-    assignments += [("deterministic", True)] if deterministic else []
+    assignments = _assignments(runs, deterministic)
     changed = {"framework": framework, "seed": seed, "device": device}
     places = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "resume": resume}
 
@@ -105,11 +105,17 @@ def recipe_command(
     return run_here(run, rank_logs, options)
 
 
+def _assignments(runs: int | None, deterministic: bool) -> list[tuple[str, Any]]:
+    """Return the keys of the recipe that have options of their own, where these were given."""
+    assignments: list[tuple[str, Any]] = [] if runs is None else [("runs", runs)]
+    return [*assignments, ("deterministic", True)] if deterministic else assignments
+
+
 def _rank_options(communicator: str | None, timeout: float, on_failure: str) -> RankOptions:
     with signals_deferred():  # libraries in C++ do not survive Ctrl-C while they are imported
-        from deep500.distributed.rank_options import RankOptions
+        from deep500.distributed.rank_options import RankOptions, timeout_of_option
 
-        return RankOptions(communicator, timeout or None, on_failure)
+        return RankOptions(communicator, timeout_of_option(timeout), on_failure)
 
 
 def _run_recipe(
@@ -136,16 +142,16 @@ def _run_recipe(
         Deep500Error: The recipe, or its own code, is wrong.
     """
     with signals_deferred():
+        from deep500.cli._rank_reporter import RankReporter
         from deep500.recipe.loading import load_recipe
         from deep500.recipe.overrides import override_recipe, parse_assignment
-        from deep500.recipe.reporter import ConsoleReporter
         from deep500.recipe.runner import execute_recipe
 
     loaded = load_recipe(recipe)
     parsed = [parse_assignment(text) for text in changes]
     loaded = override_recipe(loaded, changes=[*parsed, *assignments], **changed)
     try:
-        return execute_recipe(loaded, output=output, reporter=ConsoleReporter(quiet=quiet), **options).passed
+        return execute_recipe(loaded, output=output, reporter=RankReporter(quiet=quiet), **options).passed
     except (Deep500Error, KeyboardInterrupt, BrokenPipeError):
         raise
     except BaseException as error:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deep500.cli.console import print_table
+from deep500.cli.console import print_error, print_table
 from deep500.cli.progress_line import ProgressLine
 from deep500.core.quantities import scaled
 
 if TYPE_CHECKING:
+    from deep500.distributed.scaling.design import ScalingDesign
     from deep500.distributed.scaling.result import Prediction, ScalingResult
     from deep500.distributed.scaling.summary import Estimate, MeasuredPoint
 
@@ -33,7 +34,7 @@ in random order, with as many threads a rank as the others.
 \b
 Exit code:
   0 measured, 2 a mistake in the command or the recipe, or a launch that fails,
-  130 interrupted
+  130 interrupted. What was measured before is shown, and written as incomplete.
 """
 
 RecipeName = Annotated[
@@ -55,7 +56,7 @@ Threads = Annotated[int, typer.Option(metavar="N", help="Threads of each rank, w
 CommunicatorName = Annotated[
     str | None, typer.Option(metavar="NAME", help="What carries the messages; by default what fits.")
 ]
-Timeout = Annotated[float, typer.Option(metavar="SECONDS", help="Longest time of one launch.")]
+Timeout = Annotated[float, typer.Option(metavar="SECONDS", help="Longest time of one launch; it is ended then.")]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the random order of launches.")]
 PredictTo = Annotated[int, typer.Option(metavar="N", help="Predict up to so many ranks; 0 predicts nothing.")]
 Output = Annotated[str | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.")]
@@ -87,7 +88,6 @@ def scale_command(
     from deep500.core.counts import check_count
     from deep500.core.errors import MeasurementError
     from deep500.core.files import check_separate, check_writable
-    from deep500.core.texts import shown_path
     from deep500.distributed.scaling.design import ScalingDesign, ranks_of_text
     from deep500.measure.rendering import picture_format
 
@@ -99,33 +99,51 @@ def scale_command(
     for path, what in ((output, "result"), (picture, "picture")):
         if path is not None:
             check_writable(path, what)
+    settings = {"changes": changes or (), "framework": framework, "communicator": communicator, "predict_to": upto}
+    _measure(recipe, design, settings, output, picture, quiet)
+    return 0
+
+
+def _measure(
+    recipe: str, design: ScalingDesign, settings: dict[str, Any], output: str | None, picture: str | None, quiet: bool
+) -> None:
+    """Measure; show and write what was found at the end, and also when something breaks it off."""
+    from deep500.core.texts import shown_path
     from deep500.recipe.scaling import scale_recipe
 
-    with ProgressLine(quiet) as line:
-        result = scale_recipe(
-            recipe,
-            design,
-            changes=changes or (),
-            framework=framework,
-            communicator=communicator,
-            predict_to=upto,
-            tell=line.tell,
-        )
-    if output is not None:
-        result.write(output)
-    if picture is not None:
-        result.draw(picture)
-    show_scaling(result)
-    for path, what in ((output, "result"), (picture, "picture")):
-        if path is not None:
-            print(f"The {what} is in {shown_path(path)}")
-    return 0
+    latest: list[ScalingResult] = []
+    written: dict[str, str] = {}
+
+    def keep(result: ScalingResult) -> None:
+        latest[:] = [result]
+        if output is not None:
+            result.write(output)
+            written["result"] = output
+
+    try:
+        with ProgressLine(quiet) as line:
+            result = scale_recipe(recipe, design, **settings, tell=line.tell, on_launch=keep)
+        keep(result)
+        if picture is not None:
+            result.draw(picture)
+            written["picture"] = picture
+    except KeyboardInterrupt:
+        if not latest:
+            print_error("interrupted before the first launch had ended, so nothing was measured.")
+        raise
+    finally:
+        for result in latest:
+            show_scaling(result)
+            for what, path in written.items():
+                print(f"The {what} is in {shown_path(path)}")
 
 
 def show_scaling(result: ScalingResult) -> None:
     """Write what was found: steps, where their time goes by rank, predictions, and what makes them doubtful."""
     design = result.design
     print(result.what)
+    if not result.complete:
+        print(result.how_far)
     print(
         f"{_counted(design.launches, 'launch', 'es')} of {_counted(design.steps, 'step')}, "
         f"{_counted(design.threads, 'thread')} a rank; 95 % intervals in brackets"
@@ -198,9 +216,10 @@ def _cells(unit: str, estimate: Estimate) -> tuple[str, str]:
 def _show_prediction(result: ScalingResult, prediction: Prediction) -> None:
     """Write the predicted efficiencies, and how far they can be believed."""
     calibration, compute = prediction.calibration, prediction.compute
+    lines = _counted(len(calibration.model.segments), "line")
     print(
         f"Predicted from a step that computes {scaled('s', compute.fixed_s)[0]} + {scaled('s', compute.sample_s)[0]} a "
-        f"sample, and messages between two ranks of this machine: {len(calibration.model.segments)} lines, from "
+        f"sample, and messages between two ranks of this machine: {lines}, from "
         f"{scaled('s', calibration.model.latency_s)[0]}; on {len(calibration.held_out_bytes)} sizes that were held out "
         f"they miss by {calibration.median_relative_error:.0%} (median), {calibration.largest_relative_error:.0%} "
         f"(largest). Step (and efficiency) by how the exchange may be carried out:"

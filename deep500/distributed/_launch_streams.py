@@ -19,7 +19,7 @@ try:
 except ImportError:  # a system without terminals of this kind
     fcntl = termios = None  # type: ignore[assignment]
 
-__all__ = ["LauncherOutput", "RankStreams", "last_lines", "write_all"]
+__all__ = ["STANDARD", "LauncherOutput", "RankStreams", "last_lines", "write_all"]
 
 #: The launcher's own standard output and error.
 STANDARD = (1, 2)

@@ -63,7 +63,7 @@ def verdict(watch: Watch, launcher_code: int, *, shrinks: bool) -> Verdict:
     if len(finished) == ranks or (shrinks and finished):
         code = next((code for code in codes if code), 0)
         missing = [rank for rank in range(ranks) if rank not in finished]
-        lines = [_without(missing, ranks)] if missing else []
+        lines = [line for rank in missing for line in _survived(watch, rank)]
         return Verdict(code, lines, is_normal=code in (0, 1))
     own = [record for record in failed.values() if not record.is_of_exchange]
     if not own and (watch.lost or watch.stopped):
@@ -141,8 +141,17 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _without(missing: Sequence[int], ranks: int) -> str:
-    return f"{_named(missing)} of {ranks} failed; the others went on without."
+def _survived(watch: Watch, rank: int) -> list[str]:
+    """Return what is told of a rank that the others went on without."""
+    record, number = watch.records.failed.get(rank), None
+    if rank in watch.members:
+        number = watch.signal_that_ended(rank)
+    text = [] if record is None else [f"[rank {rank}] {line}" for line in record.text.splitlines()]
+    if record is not None:
+        how = f"failed{f': {record.message}' if record.message and not text else ''}"
+    else:
+        how = "failed" if number is None else f"was ended by {_signal_name(number)}"
+    return [*text, f"Rank {rank} of {watch.ranks} {how}; the others went on without it."]
 
 
 def _named(ranks: Sequence[int]) -> str:

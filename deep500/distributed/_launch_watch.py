@@ -12,10 +12,13 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from deep500.distributed._launch_link import HELLO, SOCKET_NAME
+from deep500.core.errors import CommunicationError
+from deep500.core.texts import message_of, shown_path
+from deep500.distributed._launch_link import BEGUN, HELLO, STARTING
 from deep500.distributed._launch_processes import Member, die_with_parent, end_sessions
 from deep500.distributed._launch_records import Records
-from deep500.distributed._launch_streams import LauncherOutput, RankStreams, write_all
+from deep500.distributed._launch_streams import STANDARD, LauncherOutput, RankStreams, write_all
+from deep500.distributed._run_folder import SOCKET_NAME
 from deep500.measure.clock import Stopwatch
 
 __all__ = ["Watch"]
@@ -28,6 +31,10 @@ _GRACE_S = 1.0
 #: Ranks may go on for so long, s: after one that left with an exit code, after the last that came to its end (MPI's own
 #: end may hang), after a signal to end, and after a second one.
 _AFTER_EXIT_S, _AFTER_END_S, _AFTER_SIGNAL_S, _AFTER_SECOND_SIGNAL_S = 10.0, 10.0, 60.0, 2.0
+
+#: The same after a signal while ranks start up, which have nothing to save: they may be importing a framework, which
+#: puts signals off, and takes a minute on a busy machine.
+_AFTER_SIGNAL_AT_START_S = 1.0
 
 #: MPI's launcher ends within this time after its ranks, s.
 _LAUNCHER_S = 3.0
@@ -69,6 +76,7 @@ class Watch:
         self.stopped: list[int] = []
         self.strangers = 0
         self.members: dict[int, Member] = {}
+        self._start_up = self._has_begun = False
         self._timeout_s = timeout_s
         self._shrinks = shrinks
         self._selector = selectors.DefaultSelector()
@@ -81,16 +89,12 @@ class Watch:
         self._since: dict[str, Stopwatch] = {}
 
     def run(self, command: Sequence[str], variables: Mapping[str, str]) -> int:
-        """Start the ranks, wait for their end or bring it about, and return the exit code of MPI's launcher."""
-        process = subprocess.Popen(
-            command,
-            env=dict(variables),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C of a terminal comes to this process alone, which passes it on
-            preexec_fn=die_with_parent,
-        )
+        """Start the ranks, wait for their end or bring it about, and return the exit code of MPI's launcher.
+
+        Raises:
+            CommunicationError: MPI's launcher cannot be started.
+        """
+        process = _started(command, variables)
         assert process.stdout is not None
         assert process.stderr is not None
         pipes = ((process.stdout.fileno(), 1), (process.stderr.fileno(), 2))
@@ -136,13 +140,14 @@ class Watch:
         left = any(record.code for record in self.records.finished.values()) and not self._shrinks
         if self._timeout_s is not None:
             self.stopped = [rank for rank in self.members if self._lasts(f"stop {rank}", self._is_stopped(rank))]
-        patience = _AFTER_SIGNAL_S if len(self.signals) == 1 else _AFTER_SECOND_SIGNAL_S
+        patience = _AFTER_SIGNAL_AT_START_S if self._start_up else _AFTER_SIGNAL_S
+        patience = patience if len(self.signals) < 2 else min(patience, _AFTER_SECOND_SIGNAL_S)
         nobody_left = len({*ended, *self.lost}) == self.ranks
         return (
             (failed and nobody_left)
             or self._for("failed", failed, _GRACE_S)
             or self._for("left", left, _AFTER_EXIT_S)
-            or self._for("ended", len(ended) == self.ranks, _AFTER_END_S)
+            or self._for("ended", nobody_left, _AFTER_END_S)
             or self._for("signalled", bool(self.signals), patience)
             or bool(self.stopped)
         )
@@ -234,7 +239,8 @@ class Watch:
             member = Member(rank, _peer(link, pid))
             streams, close = self._streams.of(rank)
             try:
-                socket.send_fds(link, [b"\0"], streams)
+                # One that may have to take the place of the first rank gets the launcher's own streams too.
+                socket.send_fds(link, [b"\0"], [*streams, *STANDARD] if self._shrinks and rank else streams)
             finally:
                 close()
         except (OSError, struct.error):  # it has ended meanwhile
@@ -250,11 +256,15 @@ class Watch:
             member.send(number)
 
     def _hear(self, link: socket.socket, member: Member) -> None:
-        """Read the news of a rank: that it has left its last word, or that it has ended."""
+        """Read the news of a rank: that it has left its last word, starts up or has begun, or that it has ended."""
         try:
             news = link.recv(16)
         except OSError:
             news = b""
+        if STARTING in news:
+            self._start_up = not self._has_begun
+        if BEGUN in news:
+            self._has_begun, self._start_up = True, False
         if not news:
             self._selector.unregister(link)
             if member.watched is None:
@@ -271,6 +281,30 @@ class Watch:
         self.records.read()
         if not self.records.ended(member.rank):
             self.lost.append(member.rank)
+
+
+def _started(command: Sequence[str], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start MPI's launcher, which ends when this process does.
+
+    Raises:
+        CommunicationError: The system refuses.
+    """
+    try:
+        return subprocess.Popen(
+            command,
+            env=dict(variables),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C of a terminal comes to this process alone, which passes it on
+            preexec_fn=die_with_parent,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else message_of(error)
+        raise CommunicationError(
+            f"MPI's launcher {shown_path(command[0])} cannot be started: {why}. Try by itself: "
+            f"{shown_path(command[0])} -n 1 hostname"
+        ) from error
 
 
 def _peer(link: socket.socket, told: int) -> int:

@@ -88,8 +88,8 @@ class CommunicatorRanks(Ranks):
         has_own_end = kind.finish not in (DistributedOptimizer.finish, Optimizer.finish)
         self._runs_apart = has_own_end or (not has_own_step and type(scheme).finish is not Scheme.finish)
         optimizer.ranks = self
-        if self.size > 1:
-            self._together(self._exchange)  # now that no rank waits for another
+        if self.size > 1 and self._runs_apart:
+            self._exchange()  # now that no rank waits for another
 
     def decided(self, value: Any) -> Any:
         """Return the value of rank 0; see :meth:`Ranks.decided`."""

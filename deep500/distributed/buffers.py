@@ -56,7 +56,7 @@ def host_view(buffer: Any) -> npt.NDArray[Any]:
     flags = array.flags
     if array.ndim == 1 and flags.c_contiguous and flags.writeable and is_accepted(array.dtype):
         return array
-    what = f"a {type(buffer).__name__} of dtype {array.dtype.name} and shape {array.shape}"
+    what = f"{_named(buffer)} of dtype {array.dtype.name} and shape {array.shape}"
     if not is_accepted(array.dtype):
         order = "" if array.dtype.isnative else " in foreign byte order"
         raise CommunicationError(
@@ -84,10 +84,10 @@ def is_half(dtype: np.dtype[Any]) -> bool:
 
 
 def _foreign_view(buffer: Any) -> npt.NDArray[Any]:
-    name = type(buffer).__name__
+    name = _named(buffer)
     if getattr(buffer, "requires_grad", False) is True:
         raise CommunicationError(
-            f"Received a {name} that requires a gradient. {_ACCEPTED}; exchange its .detach(), or its gradient."
+            f"Received {name} that requires a gradient. {_ACCEPTED}; exchange its .detach(), or its gradient."
         )
     if hasattr(buffer, "__dlpack__") and hasattr(buffer, "__dlpack_device__"):
         try:
@@ -96,15 +96,21 @@ def _foreign_view(buffer: Any) -> npt.NDArray[Any]:
                 return _from_dlpack(buffer)
         except (BufferError, RuntimeError, ValueError, TypeError) as error:
             raise CommunicationError(
-                f"Received a {name} whose memory cannot be seen in place ({one_line(str(error))}). {_ACCEPTED}."
+                f"Received {name} whose memory cannot be seen in place ({one_line(str(error))}). {_ACCEPTED}."
             ) from error
         raise CommunicationError(
-            f"Received a {name} on a device (DLPack's device type {device}). {_ACCEPTED}; copy it to the host, or "
+            f"Received {name} on a device (DLPack's device type {device}). {_ACCEPTED}; copy it to the host, or "
             "choose a communicator whose capabilities.device_buffers is true."
         )
     if hasattr(buffer, "__array_interface__"):
         return np.asarray(buffer)
-    raise CommunicationError(f"Received a {name}. {_ACCEPTED}; make a NumPy array of it.")
+    raise CommunicationError(f"Received {name}. {_ACCEPTED}; make a NumPy array of it.")
+
+
+def _named(buffer: Any) -> str:
+    """Return what a buffer is, with its article."""
+    name = type(buffer).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' or name == 'ndarray' else 'a'} {name}"
 
 
 def _from_dlpack(tensor: Any) -> npt.NDArray[Any]:

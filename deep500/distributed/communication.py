@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from deep500.core.errors import CommunicationError
+from deep500.core.texts import one_line, shown
+from deep500.distributed.buffers import host_view
 from deep500.distributed.communicator import Communicator
 
 __all__ = ["CommunicationNetwork", "exchange", "gather_bytes", "mix"]
@@ -127,6 +130,15 @@ def _unpacked(row: NDArray[np.uint8], like: Iterable[NDArray[Any]]) -> list[NDAr
 
 
 def _flat(tensor: ArrayLike) -> tuple[NDArray[Any], tuple[int, ...]]:
-    """Return a copy in one dimension, which may be exchanged in place, and the shape."""
-    array = np.array(tensor)
-    return np.ascontiguousarray(array).reshape(-1), array.shape
+    """Return a copy in one dimension, which may be exchanged in place, and the shape.
+
+    Raises:
+        CommunicationError: It is no array of a dtype that can be exchanged.
+    """
+    try:
+        array = np.array(tensor)
+    except ValueError as error:  # lists of different lengths
+        raise CommunicationError(
+            f"Received {shown(tensor)}, which is no array ({one_line(str(error))}). Accepted are arrays of any shape."
+        ) from error
+    return host_view(np.ascontiguousarray(array).reshape(-1)), array.shape

@@ -12,12 +12,17 @@ import numpy.typing as npt
 
 from deep500.core.device import CPUDevice, Device
 from deep500.core.errors import CommunicationError, near_miss
+from deep500.core.texts import shown
 from deep500.distributed._work import ANY_SOURCE, REDUCTIONS, Call, Capabilities, Work
 from deep500.distributed.buffers import host_view, is_half
 from deep500.distributed.ledger import Ledger
+from deep500.distributed.rank_options import checked_timeout
 from deep500.distributed.volume import DEFAULT_ALGORITHMS, traffic
 
 __all__ = ["ANY_SOURCE", "REDUCTIONS", "Call", "Capabilities", "Communicator", "Work"]
+
+#: The largest number that every transport takes for a group, or a place in it.
+_MOST_NUMBER = 2**31 - 1
 
 
 class Communicator(abc.ABC):
@@ -37,7 +42,10 @@ class Communicator(abc.ABC):
         algorithms: Algorithm by which the ledger counts each collective (:mod:`deep500.distributed.volume`).
         timeout_s: After how long a peer that does not answer is an error; ``None`` waits for ever. Either all ranks
             have a limit or none has.
+        stands_for_all: Whether there are no other ranks, and this one stands for them (a simulation).
     """
+
+    stands_for_all: bool = False
 
     def __init__(
         self,
@@ -62,6 +70,9 @@ class Communicator(abc.ABC):
             ledger: A ledger to go on with; by default a new one.
             world_ranks: Number of each rank in the world, where this communicator was split off.
             timeout_s: After how long a peer that does not answer is an error.
+
+        Raises:
+            CommunicationError: That is no such time.
         """
         self.rank = rank
         self.size = size
@@ -72,7 +83,7 @@ class Communicator(abc.ABC):
         self.world_ranks = tuple(range(size) if world_ranks is None else world_ranks)
         self._is_world = self.world_ranks == tuple(range(size))
         self.algorithms = dict(DEFAULT_ALGORITHMS)
-        self.timeout_s = timeout_s
+        self.timeout_s = checked_timeout(timeout_s)
 
     # --- collective operations ---
 
@@ -207,6 +218,9 @@ class Communicator(abc.ABC):
         Args:
             color: Number of the group; ``None`` to be in none, which returns ``None``.
             key: Place in the group.
+
+        Raises:
+            CommunicationError: They are no such numbers.
         """
 
     @abc.abstractmethod
@@ -295,6 +309,17 @@ class Communicator(abc.ABC):
     def _check_rank(self, rank: int, role: str) -> None:
         if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or not 0 <= rank < self.size:
             raise CommunicationError(f"Received {rank!r} as {role}. Accepted are the ranks 0 to {self.size - 1}.")
+
+    def _check_split(self, color: Any, key: Any) -> None:
+        """Refuse what is no group, which a transport would take for another number, or fail on."""
+        for name, value, least in (("color", 0 if color is None else color, 0), ("key", key, -_MOST_NUMBER)):
+            is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+            if not is_whole or not least <= value <= _MOST_NUMBER:
+                alone = ", or None to be in no group" if name == "color" else ""
+                raise CommunicationError(
+                    f"Received the {name} {shown(value)} of a group of ranks. Accepted are whole numbers from {least} "
+                    f"to {_MOST_NUMBER}{alone}."
+                )
 
     def _check_pair(self, whole: npt.NDArray[Any], part: npt.NDArray[Any], whole_name: str, part_name: str) -> None:
         if whole.dtype != part.dtype or whole.size != self.size * part.size:

@@ -23,6 +23,7 @@ from deep500.distributed.scheme import Scheme, StepContext
 from deep500.distributed.surviving_communicator import SurvivingCommunicator
 from deep500.networks.parameter_updates import ParameterUpdates
 from deep500.training.optimizer import Optimizer, ThreeStepOptimizer
+from deep500.training.ranks import ALONE, Ranks
 
 __all__ = ["DEFAULT_BUCKET_SIZE_BYTES", "DistributedOptimizer"]
 
@@ -117,6 +118,7 @@ class DistributedOptimizer(Optimizer):
             raise TrainingError(f"scheme was given as {shown(scheme)}; accepted is a Scheme or one of: {known}.")
         size = check_count("bucket_size_bytes", bucket_size_bytes, least=1, error=TrainingError)
         self.on_shrink: list[Callable[[Shrink], None]] = []
+        self._ranks: Ranks | None = None
         self._survival = Survival(self) if isinstance(communicator, SurvivingCommunicator) else None
         self._bucket_size_bytes = size
         self._begin()
@@ -143,6 +145,22 @@ class DistributedOptimizer(Optimizer):
             setattr(base, name, value)
         else:
             super().__setattr__(name, value)
+
+    @property
+    def ranks(self) -> Ranks:
+        """How all ranks agree on what decides in a training; a trainer asks for it, on all ranks together."""
+        if self._ranks is None and self.communicator.stands_for_all:
+            return ALONE  # there is nobody to agree with
+        if self._ranks is None:
+            from deep500.distributed.agreement import CommunicatorRanks  # which needs this class
+
+            CommunicatorRanks(self.communicator).follow(self)
+        assert self._ranks is not None
+        return self._ranks
+
+    @ranks.setter
+    def ranks(self, ranks: Ranks) -> None:
+        self._ranks = ranks
 
     @property
     def updates(self) -> ParameterUpdates:

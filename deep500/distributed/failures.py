@@ -33,7 +33,7 @@ class Shrink:
         survivors: Those that are left, by the numbers that they started with; their place here is their new number.
         rank: The new number of this rank.
         size: The new number of ranks.
-        step: The step that is repeated.
+        step: The step that is repeated, or that comes next.
         state_lost: What the lost ranks had that nobody else has, in words; what is repeated goes on without it.
     """
 
@@ -47,6 +47,8 @@ class Shrink:
     def __str__(self) -> str:
         """Return what happened in a sentence."""
         ranks = ", ".join(map(str, self.lost))
+        if not self.state_lost:
+            return f"Rank {ranks} failed; {self.size} ranks go on from step {self.step}."
         what = "; ".join(self.state_lost)
         return f"Rank {ranks} failed; {self.size} ranks go on and repeat step {self.step}. Lost: {what}."
 
@@ -81,7 +83,6 @@ class Survival:
             )
         self._optimizer = optimizer
         self._unbound = copy.deepcopy(scheme)
-        self._name = type(scheme).__name__
         self._abandoned: list[Any] = []  # buffers of exchanges that failed, which the transport may still look at
 
     def check_bound(self, context: StepContext) -> None:
@@ -91,9 +92,10 @@ class Survival:
             TrainingError: The framework exchanges by itself, where a failure cannot be survived.
         """
         if context.differentiate is not None:
+            name = type(self._optimizer.scheme).__name__
             raise TrainingError(
-                f"{self._name} leaves the exchange to the framework, which cannot go on when a rank fails. Accepted "
-                f"with on_failure='shrink' are schemes that exchange through the communicator, such as 'allreduce'."
+                f"{name} leaves the exchange to the framework, which cannot go on when a rank fails. Accepted with "
+                f"on_failure='shrink' are schemes that exchange through the communicator, such as 'allreduce'."
             )
 
     @property
@@ -120,7 +122,7 @@ class Survival:
             done.clear()
             before = self._optimizer.snapshot() if before is None else before
             lost += self.communicator.shrink()
-            state_lost = self._state_lost()
+            state_lost = self._state_lost(in_step=changes)
             ready = self._attempt(lambda: self._go_back(before)) and self._attempt(  # noqa: B023 - called at once
                 lambda: self._tell(lost, state_lost, done, action)  # noqa: B023
             )
@@ -161,10 +163,10 @@ class Survival:
             listener(shrink)
         done.append(action())
 
-    def _state_lost(self) -> tuple[str, ...]:
+    def _state_lost(self, *, in_step: bool) -> tuple[str, ...]:
         """Say what lost ranks had that nobody else has."""
         scheme, optimizer = self._optimizer.scheme, self._optimizer
-        lost = ["their minibatches of this step"]
+        lost = ["their minibatches of this step"] if in_step else []
         if scheme.kept:
             lost.append(f"what {type(scheme).__name__} kept there ({', '.join(scheme.kept)})")
         if not scheme.keeps_replicas_equal:

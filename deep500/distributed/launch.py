@@ -10,12 +10,12 @@ import argparse
 import contextlib
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
@@ -25,11 +25,13 @@ from typing import Any
 from deep500.core.counts import check_count
 from deep500.core.errors import CommunicationError, Deep500Error, MissingDependencyError
 from deep500.core.texts import message_of, shown
+from deep500.distributed._launch_limits import allow_files, check_ranks_fit
 from deep500.distributed._launch_records import FOLDER_VARIABLE, ON_FAILURE_VARIABLE
 from deep500.distributed._launch_verdict import verdict
 from deep500.distributed._launch_watch import Watch
+from deep500.distributed._run_folder import run_folder
 from deep500.distributed.launch_environment import detect
-from deep500.distributed.rank_options import RankOptions
+from deep500.distributed.rank_options import RankOptions, timeout_of_option
 
 __all__ = ["DEFAULT_TIMEOUT_S", "find_mpiexec", "launch"]
 
@@ -40,8 +42,9 @@ DEFAULT_TIMEOUT_S = 300.0
 _RANK = "import sys; sys.path[:1] = [sys.argv.pop(1)]; from deep500.distributed.rank_process import main; main()"
 _RANK_ISOLATED = "import sys; sys.argv.pop(1); from deep500.distributed.rank_process import main; main()"
 
-#: A path of a socket may not be longer.
-_MOST_CHARACTERS = 90
+#: What a launcher's folder is called, and what is in it.
+_FOLDER = "d5-"
+_FILES = re.compile(r"s|rank-\d+\.log|(finished|failed)\.\d+\.json|\.(finished|failed)\.\d+\.\d+")
 
 _INSTALL = "Install it with pip install 'deep500[mpi]', or load the site's MPI and its mpi4py."
 
@@ -79,8 +82,8 @@ def launch(
 
     Raises:
         MissingDependencyError: mpi4py or its launcher is not installed.
-        CommunicationError: A rank ended without a word, was stopped for too long, or none began; or this process is a
-            rank itself.
+        CommunicationError: A rank ended without a word, was stopped for too long, or none began; this process is a
+            rank itself; or there cannot be so many.
         FileWriteError: The logs cannot be written.
 
     Example:
@@ -92,12 +95,14 @@ def launch(
     program = _program(command, import_from)
     given = dict(os.environ if variables is None else variables)
     _check_alone(given)
+    check_ranks_fit(count, given)
+    allow_files(count)
     shrinks = options.on_failure == "shrink"
     start = [*find_mpiexec(), "-n", str(count)]
     start = [*start, *_extra_options(start[0], count, shrinks)]
     logs = None if rank_logs is None else Path(rank_logs).absolute()
     _flush()
-    with _private_folder() as folder:
+    with run_folder(_FOLDER, _FILES) as folder:
         watch = Watch(count, folder, logs, options.timeout_s, shrinks)
         given = {**_defaults(given, count), **given}
         given |= {FOLDER_VARIABLE: str(folder), ON_FAILURE_VARIABLE: options.on_failure}
@@ -183,14 +188,6 @@ def _cores() -> int:
 
 
 @contextlib.contextmanager
-def _private_folder() -> Iterator[Path]:
-    place = tempfile.gettempdir()
-    short = place if len(place) < _MOST_CHARACTERS else "/tmp"  # the path of a socket is short
-    with tempfile.TemporaryDirectory(prefix="d5-", dir=short, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
-
-
-@contextlib.contextmanager
 def _signals_passed_on(watch: Watch) -> Iterator[list[int]]:
     """Pass SIGINT and SIGTERM on to all ranks; those put into the list are raised again at the end of the block."""
     again: list[int] = []
@@ -239,12 +236,17 @@ def _main() -> int:
             command,
             given.ranks,
             rank_logs=given.rank_logs,
-            timeout_s=given.timeout or None,
+            timeout_s=timeout_of_option(given.timeout),
             on_failure=given.on_failure,
         )
     except Deep500Error as error:
-        sys.stderr.write(f"Error: {message_of(error)}\n")
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            sys.stderr.write(f"Error: {message_of(error)}\n")
         return 2
+    except KeyboardInterrupt:  # end by the signal, as whoever sent it expects, without a traceback
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
+        return 128 + signal.SIGINT
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from deep500.core.errors import CommunicationError
 from deep500.core.texts import shown
 from deep500.distributed.catalogue import COMMUNICATORS
 from deep500.distributed.communicator import Communicator
-from deep500.distributed.rank_options import ON_FAILURE
+from deep500.distributed.rank_options import ON_FAILURE, checked_timeout
 from deep500.distributed.surviving_communicator import SurvivingCommunicator
 
 __all__ = ["LaunchEnvironment", "create_communicator", "detect"]
@@ -107,6 +107,7 @@ def create_communicator(
         raise CommunicationError(
             f"on_failure was given as {shown(on_failure)}; accepted is one of: {', '.join(ON_FAILURE)}."
         )
+    checked_timeout(timeout_s)
     environment = detect()
     shrinks = on_failure == "shrink"
     chosen = _fitting(environment, shrinks) if name is None else name
@@ -115,12 +116,18 @@ def create_communicator(
     if shrinks and environment.size > 1 and not issubclass(kind, SurvivingCommunicator):
         raise CommunicationError(
             f"Received on_failure='shrink' with the communicator {chosen!r}, which cannot go on when a rank fails. "
-            f"Accepted is {_SURVIVING!r}, which runs on Open MPI under mpiexec --with-ft ulfm; or on_failure='abort'."
+            f"Accepted is {_SURVIVING!r}, which runs on Open MPI under mpiexec --with-ft ulfm (pip install "
+            f"'deep500[ulfm]'); or on_failure='abort'."
         )
     if chosen == "local" and environment.size > 1:
         raise CommunicationError(
             f"Received the communicator 'local' of a single rank, but {started}, which would each train alone. Leave "
             "the name out, or start a single process."
+        )
+    if chosen == "simulated" and environment.size > 1:
+        raise CommunicationError(
+            f"Received the communicator 'simulated', whose ranks are a clock in a single process, but {started}. Start "
+            "a single process, or leave the name out."
         )
     if chosen in ("mpi", _SURVIVING) and environment.launcher == "torchrun" and environment.size > 1:
         raise CommunicationError(

@@ -23,11 +23,20 @@ from typing import Any, NoReturn
 
 from deep500.core.errors import CommunicationError
 from deep500.core.texts import message_of, one_line
-from deep500.distributed._launch_link import LauncherLink
+from deep500.distributed._launch_link import BEGUN, STARTING, LauncherLink
 from deep500.distributed._launch_records import FOLDER_VARIABLE, ON_FAILURE_VARIABLE, RankRecord
 from deep500.distributed.launch_environment import detect
 
-__all__ = ["end_all_ranks", "guard_rank", "hand_over", "is_launched", "main"]
+__all__ = [
+    "end_all_ranks",
+    "guard_rank",
+    "hand_over",
+    "is_launched",
+    "main",
+    "take_over_output",
+    "tell_begin",
+    "tell_start",
+]
 
 #: A launcher ends a rank that has failed within this time, s; after it the rank does that by itself.
 _PATIENCE_S = 15.0
@@ -93,6 +102,8 @@ def end_all_ranks(message: str, code: int, *, text: str = "", error: str = "") -
     hand_over(message, code, text=text, error=error)
     if not _State.survivors_go_on:
         _wait_for_lower_ranks()
+    elif _State.link is not None:
+        _end(code)  # the launcher tells it
     if text:
         _say(text)
     if message:
@@ -125,6 +136,33 @@ def is_launched() -> bool:
     return _State.link is not None
 
 
+def take_over_output() -> None:
+    """Write where the first rank did, whose place this one takes since that one has failed.
+
+    Nothing changes where no launcher of ours watches over this rank, or where it is the first one itself.
+    """
+    if _State.link is not None:
+        _State.link.take_over_streams()
+
+
+def tell_start() -> None:
+    """Tell the launcher that nothing of this rank is lost yet where it is ended: no signal has to be waited for.
+
+    Where a framework is being imported, which on a busy machine takes a minute, signals are put off.
+    """
+    if _State.link is not None:
+        _State.link.tell(STARTING)
+
+
+def tell_begin() -> None:
+    """Tell the launcher that the ranks, all of them, have begun: on a signal they are given time to end by themselves.
+
+    It is so from the start on where nobody has called :func:`tell_start`.
+    """
+    if _State.link is not None:
+        _State.link.tell(BEGUN)
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a Python program as a rank, guarded: ``script.py ARGUMENT...`` or ``-m MODULE ARGUMENT...``.
 
@@ -132,8 +170,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         arguments: The program and its arguments; by default those of the process.
     """
     program = list(sys.argv[1:] if arguments is None else arguments)
-    _begin()
     try:
+        _begin()
         _run(program)
         code = 0
     except SystemExit as end:

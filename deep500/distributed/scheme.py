@@ -162,7 +162,17 @@ class Scheme:
         return {name: value for name, value in public.items() if name not in self.kept and isinstance(value, plain)}
 
     def state(self) -> State:
-        """Return a snapshot of what this rank keeps; see :class:`deep500.core.stateful.Stateful`."""
+        """Return a snapshot of what this rank keeps; see :class:`deep500.core.stateful.Stateful`.
+
+        Raises:
+            TrainingError: What is to be kept is not there.
+        """
+        missing = [name for name in self.kept if not hasattr(self, name)]
+        if missing:
+            raise TrainingError(
+                f"{type(self).__name__} names {', '.join(map(repr, missing))} in its attribute 'kept', and has no such "
+                f"attribute. Set each in __init__, so that a checkpoint has it."
+            )
         return {
             "scheme": type(self).__name__,
             "arguments": self.arguments(),

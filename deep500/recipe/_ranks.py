@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from deep500.core.errors import RecipeError
+from deep500.core.errors import CommunicationError, RecipeError
 from deep500.core.event import Event
 from deep500.core.texts import shown
 from deep500.datasets.dataset import Dataset
@@ -19,10 +19,14 @@ from deep500.distributed.launch_environment import create_communicator, detect
 from deep500.distributed.ledger import LedgerSnapshot
 from deep500.distributed.metrics.communication_volume import CommunicationVolume
 from deep500.distributed.rank_options import RankOptions
+from deep500.distributed.samplers._rank_sampler import RankSampler
 from deep500.distributed.scheme import Scheme
+from deep500.distributed.surviving_communicator import SurvivingCommunicator
+from deep500.recipe._rank_losses import RankLosses
 from deep500.recipe.recipe import Recipe
 from deep500.recipe.resolve import call_with_arguments
 from deep500.training.optimizer import Optimizer
+from deep500.training.sampler import Sampler
 
 __all__ = ["DEFAULT_SCHEME", "RankReport", "RankSetup", "find_scheme", "set_up_ranks"]
 
@@ -41,16 +45,37 @@ class RankSetup:
         communicator: What carries the messages.
         ranks: How they agree.
         options: Settings of the machine.
+        losses: The ranks that were lost on the way.
     """
 
     communicator: Communicator
     ranks: CommunicatorRanks
     options: RankOptions
+    losses: RankLosses = field(default_factory=RankLosses)
 
     @property
     def size(self) -> int:
         """Number of ranks."""
         return self.communicator.size
+
+    @property
+    def survives(self) -> bool:
+        """Whether the other ranks go on when one fails."""
+        return isinstance(self.communicator, SurvivingCommunicator)
+
+    @property
+    def may_become_first(self) -> bool:
+        """Whether this is rank 0, or may have to take its place."""
+        return self.survives or self.ranks.is_first
+
+    def check_minibatch(self, recipe: Recipe) -> None:
+        """Check that the recipe's minibatch can be dealt out to all ranks evenly, unless some are lost already.
+
+        Raises:
+            RecipeError: It cannot.
+        """
+        if not (isinstance(self.communicator, SurvivingCommunicator) and self.communicator.lost):
+            self.share_of(recipe["batch_size"])
 
     def share_of(self, batch_size: int) -> int:
         """Return the number of samples of a minibatch that are one rank's.
@@ -73,7 +98,6 @@ class RankSetup:
         Raises:
             RecipeError: They were not; the message names the ranks and what differs.
         """
-        self.share_of(recipe["batch_size"])
         hashes = self.ranks.gathered(recipe.configuration_hash)
         if len(set(hashes)) == 1:
             return
@@ -129,6 +153,12 @@ class RankSetup:
             TrainingError: The optimizer cannot be used on several ranks.
         """
         kind = find_scheme(recipe.get("distributed", DEFAULT_SCHEME))
+        if self.survives and issubclass(kind, DistributedOptimizer) and kind.step is not DistributedOptimizer.step:
+            raise RecipeError(
+                f"'distributed' is {kind.__name__}, which has a step of its own, and ranks that are left when one "
+                f"fails would not repeat it together. Accepted with on_failure='shrink' are schemes, such as "
+                f"{DEFAULT_SCHEME!r}; or on_failure='abort'."
+            )
         arguments = recipe.arguments("distributed")
         if issubclass(kind, DistributedOptimizer):
             made = call_with_arguments(kind, "distributed", (optimizer, self.communicator), arguments)
@@ -139,9 +169,36 @@ class RankSetup:
         self.ranks.follow(made)
         return made
 
-    def events_here(self, events: Sequence[Event]) -> list[Event]:
-        """Return the events of this rank: those that do nothing but report are rank 0's."""
-        return [event for event in events if self.ranks.is_first or not getattr(event, "reports", False)]
+    def check_sampler(self, sampler: Any) -> None:
+        """Check that the samples of the training set can be dealt out anew where that may be needed.
+
+        Args:
+            sampler: The class of the sampler that serves it.
+
+        Raises:
+            RecipeError: They cannot.
+        """
+        if self.survives and issubclass(sampler, RankSampler):
+            raise RecipeError(
+                f"'train_sampler' is {sampler.__name__}, whose samples cannot be dealt out anew in the middle of an "
+                f"epoch. Accepted with on_failure='shrink' are samplers of one process, such as 'shuffle', which are "
+                f"dealt out to the ranks; or on_failure='abort'."
+            )
+
+    def events_here(self, events: Sequence[Event], optimizer: Optimizer, sampler: Sampler) -> list[Event]:
+        """Return the events of this rank: those that do nothing but report are rank 0's, and one follows lost ranks.
+
+        Args:
+            events: Those of the recipe.
+            optimizer: The optimizer on all ranks.
+            sampler: Serves the training set.
+        """
+        own = [event for event in events if self.ranks.is_first or not getattr(event, "reports", False)]
+        if self.survives and self.size > 1:
+            assert isinstance(optimizer, DistributedOptimizer)
+            reports = [type(event).__name__ for event in events if getattr(event, "reports", False)]
+            self.losses.follow(optimizer, sampler, reports)
+        return [*own, self.losses]
 
 
 @dataclass
@@ -162,6 +219,11 @@ class RankReport:
         if self._volume is not None:
             self._volume.begin(None)
 
+    @property
+    def survives(self) -> bool:
+        """Whether the other ranks go on when one fails."""
+        return self.setup is not None and self.setup.survives
+
     def content(self, *, together: bool) -> dict[str, Any] | None:
         """Return the result's part, on all ranks together; or alone, where others may have failed."""
         if self.setup is None or self._volume is None:
@@ -170,19 +232,27 @@ class RankReport:
         self._volume.end(None)
         own = _bytes_of(self._volume.volume)
         self._volume.begin(None)
-        unknown: list[Any] = [own if rank == ranks.rank else dict.fromkeys(own) for rank in range(ranks.size)]
-        found = ranks.gathered(own) if together else unknown
+        found: list[Any]
+        if together:
+            found = ranks.gathered(own)
+        else:
+            found = [own if rank == ranks.rank else dict.fromkeys(own) for rank in range(ranks.size)]
         value = self.recipe.get("distributed", DEFAULT_SCHEME)
         return {
             "count": ranks.size,
             "communicator": type(communicator).__name__,
             "scheme": value if isinstance(value, str) else value.__name__,
             **{name: [of_rank[name] for of_rank in found] for name in own},
+            "losses": self.setup.losses.found,
         }
 
 
 def set_up_ranks(
-    recipe: Recipe, options: RankOptions | None = None, communicator: Communicator | None = None
+    recipe: Recipe,
+    options: RankOptions | None = None,
+    communicator: Communicator | None = None,
+    *,
+    resumes: bool = False,
 ) -> RankSetup | None:
     """Return the ranks of a run, once they are known to have the same recipe; ``None`` for one without any.
 
@@ -192,18 +262,14 @@ def set_up_ranks(
         recipe: What is run.
         options: Settings of the machine.
         communicator: What carries the messages; by default what fits how the process was started.
+        resumes: Whether it is to go on from a checkpoint, perhaps of ranks of which some were lost, which do not have
+            to share the minibatch evenly; :meth:`RankSetup.check_minibatch` is left to the caller then.
 
     Raises:
-        CommunicationError: The communicator does not fit how the process was started.
-        RecipeError: Ranks differ, the minibatch cannot be dealt out, or a lost rank was to be gone on without.
+        CommunicationError: The communicator does not fit how the process was started, or cannot go on without a rank.
+        RecipeError: Ranks differ, or the minibatch cannot be dealt out.
     """
     options = options or RankOptions()
-    if options.on_failure == "shrink":
-        raise RecipeError(
-            "A recipe was to go on with the ranks that are left ('shrink'); accepted is 'abort', because a recipe's "
-            "minibatches are dealt out to all ranks. Make checkpoints and go on from them with all ranks again "
-            "(--checkpoint, --resume), or train in a script of your own (docs/distributed.md)."
-        )
     if communicator is None:
         if detect().size == 1 and "distributed" not in recipe and options.communicator is None:
             return None
@@ -211,7 +277,16 @@ def set_up_ranks(
             options.communicator, timeout_s=options.timeout_s, on_failure=options.on_failure
         )
     setup = RankSetup(communicator, CommunicatorRanks(communicator), options)
+    if options.on_failure == "shrink" and setup.size > 1 and not setup.survives:
+        raise CommunicationError(
+            f"The ranks were to go on when one of them fails ('shrink') over {type(communicator).__name__}, which "
+            f"cannot. Accepted is the communicator 'ulfm', which needs Open MPI 5 and mpi4py from 4.1 (pip install "
+            f"'deep500[ulfm]'); or on_failure='abort'."
+        )
+    if not resumes:
+        setup.check_minibatch(recipe)
     setup.check_recipe(recipe)
+    setup.losses.begin_without(communicator, recipe["batch_size"])
     return setup
 
 

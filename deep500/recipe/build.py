@@ -102,7 +102,7 @@ def build_recipe(recipe: Recipe, setup: RankSetup | None = None) -> Build:
             find_scheme(recipe["distributed"])
         if setup is not None:
             setup.check_precision(recipe)
-            events = setup.events_here(events)
+            setup.check_sampler(samplers["train_sampler"])
     with region("data"):
         train_set, test_set = load_data()
         if setup is not None:
@@ -126,11 +126,12 @@ def build_recipe(recipe: Recipe, setup: RankSetup | None = None) -> Build:
             for key, dataset in (("train_sampler", train_set), ("validation_sampler", test_set))
         )
         size = 1 if setup is None else setup.size
-        events = [*schedule_events(recipe, optimizer, train_sampler, size), *events]
+        schedules = schedule_events(recipe, optimizer, train_sampler, size)
         seeds = _seeds(recipe, train_sampler, validation_sampler)
         train_sampler = with_input_pipeline(train_sampler, recipe)
+        own = events if setup is None else setup.events_here(events, optimizer, train_sampler)
     parts = (executor, optimizer, train_sampler, validation_sampler)
-    return Build(*parts, output, events, seeds, initial_weights_hash)
+    return Build(*parts, output, [*schedules, *own], seeds, initial_weights_hash)
 
 
 def _seeds(recipe: Recipe, train_sampler: Sampler, validation_sampler: Sampler) -> dict[str, int | None]:

@@ -104,6 +104,8 @@ class ConsoleReporter:
     def finished(self, result: RecipeResult) -> None:
         """Write where the time went, a line for each metric, why it fails whatever they are, and PASSED or FAILED."""
         console = self._console()
+        for loss in (result.ranks or {}).get("losses", ()) if not self.quiet else ():
+            _write(console, _lost(loss), style="yellow")
         timings = _timings(result)
         if timings and not self.quiet:
             _write(console, timings)
@@ -139,6 +141,16 @@ class ConsoleReporter:
         from rich.console import Console
 
         return Console(file=self.stream or sys.stdout, highlight=False)
+
+
+def _lost(loss: dict[str, Any]) -> str:
+    """Return what a result says of ranks that were lost, in one line."""
+    count, is_one = len(loss["survivors"]), len(loss["lost"]) == 1
+    ranks = f"{'Rank' if is_one else 'Ranks'} {', '.join(map(str, loss['lost']))}"
+    return (
+        f"{ranks} {'was' if is_one else 'were'} lost in step {loss['step']}, and {loss['samples_lost']} samples of it; "
+        f"{count} rank{' goes' if count == 1 else 's go'} on with minibatches of {loss['batch_size']}"
+    )
 
 
 def _runs_row(name: str, found: dict[str, Any]) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ class RecipeResult:
             ``None``) and ``loss_scaling`` (factor and skipped steps at the end, or ``None``).
         ranks: Of a training on several ranks: their number, communicator and scheme, and for each rank the bytes that
             it sent and received by the scheme (:class:`deep500.distributed.CommunicationVolume`) in the last process;
-            ``None`` for a process that is no rank.
+            and which ranks were lost on the way. ``None`` for a process that is no rank.
         runs: Of several trainings: their seeds and verdicts, the values of each metric and statistics of them.
     """
 

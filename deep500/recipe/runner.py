@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from deep500.core.errors import RecipeError
+from deep500.core.errors import FileWriteError, RecipeError
 from deep500.core.event import Event
 from deep500.core.files import check_writable
 from deep500.core.requirement import Requirement
@@ -45,6 +45,8 @@ from deep500.training.statistics import TrainingStatistics
 from deep500.training.trainer import Trainer
 
 __all__ = ["execute_recipe", "run_recipe"]
+
+_INTERRUPTED = "interrupted"
 
 
 def run_recipe(
@@ -126,7 +128,7 @@ def execute_recipe(
         resume: Folder of checkpoints of this very configuration to go on from, on as many ranks. The result covers the
             whole training then and says that it was resumed. A training that has ended is not trained again; its
             verdict is given.
-        rank_options: How the ranks of several hold together; settings of the machine.
+        rank_options: How the ranks hold together, and whether they go on when one fails; settings of the machine.
         communicator: What carries the messages of several ranks; by default what fits how the process was started.
 
     Raises:
@@ -134,25 +136,31 @@ def execute_recipe(
         RecipeError: Ranks have different recipes or data, or cannot share the minibatch evenly.
         CheckpointError: There is no checkpoint to go on from, or it is of another configuration.
     """
-    setup = set_up_ranks(recipe, rank_options, communicator)
+    setup = set_up_ranks(recipe, rank_options, communicator, resumes=resume is not None)
     ranks = ALONE if setup is None else setup.ranks
-    if not ranks.is_first:
+    if setup is not None and not setup.may_become_first:
         output, reporter = None, None
     if recipe.get("runs", 1) > 1:
         from deep500.recipe.several_runs import execute_runs
 
         return execute_runs(recipe, output, reporter, checkpoint, checkpoint_every, resume, setup=setup)
     reporter = reporter or SilentReporter()
-    if output is not None:
-        check_writable(output, "result")
-        if recipe.path is not None and Path(output).resolve() == Path(recipe.path).resolve():
-            raise RecipeError(f"The result cannot be written to {shown_path(output)}: that is the recipe itself.")
+    if output is not None and ranks.is_first:
+        _check_output(recipe, output)
     with collect_regions() as breakdown:
         plan = plan_checkpoints(recipe, checkpoint, checkpoint_every, resume, ranks)
+        if setup is not None and plan.latest is None:
+            setup.check_minibatch(recipe)
         build = build_recipe(recipe, setup)
         # Before a checkpoint is restored: it has its own place in the random streams that are seeded here.
         with determinism(recipe, build.executor, ranks.rank) as switches:
             return _Run(recipe, build, plan, reporter, RankReport(setup, recipe)).execute(switches, output, breakdown)
+
+
+def _check_output(recipe: Recipe, output: str | PathLike[str]) -> None:
+    check_writable(output, "result")
+    if recipe.path is not None and Path(output).resolve() == Path(recipe.path).resolve():
+        raise RecipeError(f"The result cannot be written to {shown_path(output)}: that is the recipe itself.")
 
 
 class _Run:
@@ -176,7 +184,7 @@ class _Run:
     ) -> RecipeResult:
         """Train, measure, report and write."""
         trainer, plan, build = self.trainer, self.plan, self.build
-        result = _new_result(self.recipe, build, switches)
+        result = _new_result(self.recipe, build, switches, reports=self.ranks.is_first or self.report.survives)
         record = RunRecord(result.started)
         events = self._events(record)
         if plan.latest is not None:
@@ -186,14 +194,15 @@ class _Run:
             result.statistics = trainer.statistics.to_dict() if trainer.statistics else {}
         result.ranks = self.report.content(together=True)
         witness = take_witness()
-        self.reporter.started(result)
+        if self.ranks.is_first:
+            self.reporter.started(result)
         try:
             self._train_and_measure(result, events, record.earlier_s)
             result.complete = True
         except BaseException as error:
             result.failure = f"{type(error).__name__}: {message_of(error)}"
             if isinstance(error, KeyboardInterrupt):
-                result.failure = "interrupted"
+                result.failure = _INTERRUPTED
                 if plan.event is not None and plan.event.written is not None:
                     result.failure += f"; it goes on with --resume {shown_path(plan.event.writer.folder)}"
             raise
@@ -209,17 +218,30 @@ class _Run:
                 result.metrics = [measure_what_there_is(metric, least, trainer) for metric, least in self.metrics]
             result.noise = take_witness().since(witness).to_dict()
             result.regions = breakdown.to_dict()
+            self._publish(result, output)
+        return result
+
+    def _publish(self, result: RecipeResult, output: str | PathLike[str] | None) -> None:
+        """Write the result and report it, on rank 0; where that one is lost meanwhile, on the first that is left."""
+
+        def publish() -> None:
             # The file first: whoever reads the verdict finds it written.
             if output is not None:
                 write_result(result, output)
-            self.reporter.finished(result)
-        return result
+            others_go_on = self.report.survives and self.ranks.size > 1 and result.failure != _INTERRUPTED
+            if result.complete or not others_go_on:
+                self.reporter.finished(result)
+
+        if self.report.survives and result.complete:
+            self.ranks.first_does(publish, FileWriteError)
+        elif self.ranks.is_first:
+            publish()
 
     def _events(self, record: RunRecord) -> list[Event]:
         """Return who listens to the training."""
         budget = Budget.of(*(self.recipe.get(key) for key in BUDGETS))
         planned = budget.epochs_planned(self.build.train_sampler, self.ranks.size)
-        shown_events = self.reporter.events(-1 if planned is None else planned)
+        shown_events = self.reporter.events(-1 if planned is None else planned) if self.ranks.is_first else ()
         own = [metric for metric, _ in self.metrics if isinstance(metric, Event)]
         last = [] if self.plan.event is None else [self.plan.event]
         return [*shown_events, *self.build.events, self.batches, record, *own, *last]
@@ -240,6 +262,8 @@ class _Run:
     def _batches_hash(self, *, together: bool) -> str | None:
         """Return the hash of the first epoch's minibatches; of several ranks, that of all ranks' hashes in order."""
         own = self.batches.digest if self.batches.complete else None
+        if self.report.setup is not None and self.report.setup.losses.found:
+            return None  # what the lost ranks were fed is not known any more
         if self.ranks.size == 1:
             return own
         digests: list[Any] = self.ranks.gathered(own) if together else [None]
@@ -271,13 +295,13 @@ def _close_input(build: Build) -> None:
         close()
 
 
-def _new_result(recipe: Recipe, build: Build, switches: dict[str, Any] | None) -> RecipeResult:
+def _new_result(recipe: Recipe, build: Build, switches: dict[str, Any] | None, *, reports: bool) -> RecipeResult:
     framework = build.executor.framework
     requirement = getattr(FRAMEWORKS.get(framework), "REQUIREMENT", None) if framework in FRAMEWORKS else None
     version = requirement.version() if isinstance(requirement, Requirement) else "unavailable"
     with region("environment"):
         # The result is rank 0's; on the other ranks the record would be made for nothing.
-        environment = record_environment().to_dict() if build.optimizer.ranks.is_first else {}
+        environment = record_environment().to_dict() if reports else {}
         versions = versions_of_run(framework, version)
     return RecipeResult(
         recipe={"name": recipe.name, "path": recipe.path},

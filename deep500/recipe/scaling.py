@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +16,9 @@ from typing import Any
 
 from deep500.core.errors import CommunicationError, RecipeError
 from deep500.core.requirement import Requirement
+from deep500.distributed._launch_limits import check_ranks_fit
 from deep500.distributed.agreement import CommunicatorRanks
+from deep500.distributed.catalogue import COMMUNICATORS
 from deep500.distributed.communicator import Communicator
 from deep500.distributed.distributed_optimizer import DEFAULT_BUCKET_SIZE_BYTES, DistributedOptimizer
 from deep500.distributed.flat_buffers import OverlappingExecutor
@@ -74,6 +78,7 @@ def scale_recipe(
     communicator: str | None = None,
     predict_to: int = 1024,
     tell: Callable[[str], None] = lambda _: None,
+    on_launch: Callable[[ScalingResult], None] | None = None,
 ) -> ScalingResult:
     """Measure a recipe's training step on numbers of ranks, and predict it for more.
 
@@ -85,40 +90,93 @@ def scale_recipe(
         communicator: Name of the transport; ``None`` for the one that fits.
         predict_to: Number of ranks up to which it is predicted; 0 for no prediction.
         tell: Is told where the run is.
+        on_launch: Is given after each launch what was measured so far, as an incomplete result, so that a run which
+            breaks off loses nothing.
 
     Raises:
         RecipeError: The recipe is not valid.
         MeasurementError: The minibatch cannot be divided, or a launch fails.
-        CommunicationError: This process is a rank itself.
+        CommunicationError: This process is a rank itself, or there cannot be so many ranks.
         Deep500Error: What the recipe describes cannot be built or trained.
     """
     _check_alone()
+    check_ranks_fit(design.ranks[-1], os.environ)
+    if communicator is not None and communicator not in COMMUNICATORS:
+        COMMUNICATORS.get(communicator)  # says which there are
     origin = _Source(str(source), tuple(changes), framework)
     recipe = origin.load()
-    batch_size = int(recipe["batch_size"])
     for ranks in design.ranks:
-        batch_of_rank(batch_size, ranks, design.mode)
-    scheme = _scheme_of(recipe)
+        batch_of_rank(int(recipe["batch_size"]), ranks, design.mode)
     job = {"source": asdict(origin), "design": design.to_dict(), "communicator": communicator}
-    order = design.order()
-    launches: dict[int, list[LaunchMeasurement]] = {ranks: [] for ranks in design.ranks}
-    known: dict[int, dict[str, Any]] = {}
-    for number, (launch, ranks) in enumerate(order, 1):
-        tell(f"launch {number} of {len(order)}: round {launch + 1}, {ranks} ranks")
-        report = _run({**job, "kind": "steps"}, ranks, design)
-        launches[ranks].append(LaunchMeasurement.from_dict(report["measurement"]))
-        known[ranks] = report["facts"]
-    facts = known[design.ranks[-1]]  # of one rank alone they do not tell whether exchanges overlap
-    prediction, notes = None, _notes(design, scheme)
-    algorithms = predicted_algorithms(scheme)
-    if predict_to and algorithms:
-        prediction = _predict(job, design, facts, batch_size, algorithms, predict_to, tell)
-        notes += doubts_of_calibration(prediction.calibration)
-    elif predict_to:
-        notes.append(f"Nothing is predicted: there is no closed form of the exchange of the scheme {scheme!r}.")
-    points = summarise_scaling(launches, design, batch_size)
-    found = (design, points, launches, prediction, notes, _about(recipe, facts))
-    return ScalingResult(recipe.name, scheme, facts["framework"], batch_size, *found)
+    run = _ScalingRun(recipe, design, job, _scheme_of(recipe), tell)
+    run.measure(on_launch)
+    return run.predicted(predict_to)
+
+
+class _ScalingRun:
+    """The launches of one scaling run."""
+
+    def __init__(
+        self, recipe: Recipe, design: ScalingDesign, job: Mapping[str, Any], scheme: str, tell: Callable[[str], None]
+    ) -> None:
+        self._recipe, self._design, self._job, self._scheme, self._tell = recipe, design, job, scheme, tell
+        self._batch_size = int(recipe["batch_size"])
+        self._launches: dict[int, list[LaunchMeasurement]] = {}
+        self._known: dict[int, dict[str, Any]] = {}
+
+    def measure(self, on_launch: Callable[[ScalingResult], None] | None) -> None:
+        """Make all launches."""
+        order = self._design.order()
+        for number, (launch, ranks) in enumerate(order, 1):
+            counted = f"{ranks} rank{'s' if ranks > 1 else ''}"
+            self._tell(f"launch {number} of {len(order)}: round {launch + 1}, {counted}")
+            report = _run({**self._job, "kind": "steps"}, ranks, self._design)
+            self._launches.setdefault(ranks, []).append(LaunchMeasurement.from_dict(report["measurement"]))
+            self._known[ranks] = report["facts"]
+            if on_launch is not None:
+                on_launch(self._result(None, [], complete=False))
+
+    def predicted(self, predict_to: int) -> ScalingResult:
+        """Return the whole result, with a prediction where one was asked for and can be made."""
+        algorithms = predicted_algorithms(self._scheme)
+        if predict_to and algorithms:
+            prediction = _predict(
+                self._job, self._design, self._facts, self._batch_size, algorithms, predict_to, self._tell
+            )
+            return self._result(prediction, doubts_of_calibration(prediction.calibration))
+        missing = f"Nothing is predicted: there is no closed form of the exchange of the scheme {self._scheme!r}."
+        return self._result(None, [missing] if predict_to else [])
+
+    @property
+    def _facts(self) -> dict[str, Any]:
+        return self._known[max(self._known)]  # of one rank alone they do not tell whether exchanges overlap
+
+    @functools.cached_property
+    def _environment(self) -> dict[str, Any]:
+        return record_environment().to_dict()
+
+    def _result(self, prediction: Prediction | None, notes: Sequence[str], *, complete: bool = True) -> ScalingResult:
+        """Return what is known by now; there is a launch or more."""
+        recipe, facts = self._recipe, self._facts
+        about = {
+            "recipe": {"name": recipe.name, "path": recipe.path, **recipe.description},
+            "configuration_hash": recipe.configuration_hash,
+            "facts": dict(facts),
+            "environment": self._environment,
+        }
+        return ScalingResult(
+            recipe.name,
+            self._scheme,
+            facts["framework"],
+            self._batch_size,
+            self._design,
+            summarise_scaling(self._launches, self._design, self._batch_size),
+            {ranks: list(taken) for ranks, taken in self._launches.items()},
+            prediction,
+            [*_notes(self._design, self._scheme), *notes],
+            about,
+            complete,
+        )
 
 
 def _check_alone() -> None:
@@ -128,16 +186,6 @@ def _check_alone() -> None:
             f"This process is one of {started.size} that {started.launcher} started. A scaling run launches its ranks "
             "by itself: start it once, without a launcher."
         )
-
-
-def _about(recipe: Recipe, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the document says of the recipe and the machine."""
-    return {
-        "recipe": {"name": recipe.name, "path": recipe.path, **recipe.description},
-        "configuration_hash": recipe.configuration_hash,
-        "facts": dict(facts),
-        "environment": record_environment().to_dict(),
-    }
 
 
 def _run(job: Mapping[str, Any], ranks: int, design: ScalingDesign) -> dict[str, Any]:

@@ -47,7 +47,8 @@ def execute_runs(
     """
     from deep500.recipe.runner import execute_recipe
 
-    _check(recipe, output, checkpoint, resume)
+    is_first = setup is None or setup.ranks.is_first
+    _check(recipe, output if is_first else None, checkpoint, resume)
     reporter = reporter or SilentReporter()
     results = []
     for number in range(recipe.get("runs", 1)):
@@ -74,9 +75,10 @@ def execute_runs(
         results.append(made)
     first = results[0]
     first.runs = _summary(results)
-    if output is not None:
-        write_result(first, output)
-    reporter.finished_runs(first)
+    if setup is None or setup.ranks.is_first:  # now: ranks before this one may have been lost
+        if output is not None:
+            write_result(first, output)
+        reporter.finished_runs(first)
     return first
 
 

@@ -10,7 +10,8 @@ from deep500.training.statistics import PassRecord
 
 __all__ = ["merged_steps", "merged_tests", "record_of"]
 
-#: Losses and sizes of minibatches, in order; right classifications and how many were counted; seconds.
+#: Losses and sizes of minibatches, in order, and how many ranks had one; right classifications and how many were
+#: counted; seconds.
 Parts = dict[str, Any]
 
 
@@ -40,7 +41,8 @@ def record_of(parts: Parts, *, complete: bool) -> PassRecord:
 def merged_steps(ranks: Sequence[Parts]) -> Parts:
     """Return a pass over the training set, in which all ranks took the same steps.
 
-    A step's minibatch is that of all ranks together, its loss the mean over their samples.
+    A step's minibatch is that of all ranks together, its loss the mean over their samples. Of ranks that were lost
+    since then the size is known, which is that of the others, and the loss is not.
     """
     steps = range(min(len(parts["sizes"]) for parts in ranks))
     sizes = [[parts["sizes"][step] for parts in ranks] for step in steps]
@@ -51,7 +53,9 @@ def merged_steps(ranks: Sequence[Parts]) -> Parts:
             _sum([value * size for value, size in zip(of_step, counts, strict=True)]) / sum(counts)
             for of_step, counts in zip(values, sizes, strict=True)
         ]
-    return {**_totals(ranks), "losses": losses, "sizes": [sum(counts) for counts in sizes]}
+    lost = [max(0, count - len(ranks)) for count in ranks[0]["ranks"]]
+    totals = [sum(counts) + missing * counts[0] for counts, missing in zip(sizes, lost, strict=False)]
+    return {**_totals(ranks), "losses": losses, "sizes": totals}
 
 
 def merged_tests(ranks: Sequence[Parts]) -> Parts:

@@ -163,7 +163,8 @@ class TrainingRun:
         meter = self._meter
 
         def close(complete: bool, *, together: bool = True) -> None:
-            merge = self._merge_steps if together and self._ranks.size > 1 else None
+            is_shared = self._ranks.size > 1 or meter.most_ranks > 1
+            merge = self._merge_steps if together and is_shared else None
             record.training = meter.finish(complete=complete, merge=merge)
             record.steps, record.training_s = stats.steps, stats.training_s
             self._meter = None
@@ -209,7 +210,7 @@ class TrainingRun:
         executor, optimizer = trainer.executor, trainer.optimizer
         loss_name, take_step = optimizer.loss, optimizer.step
         before, after = hooks.before_training_step, hooks.after_training_step
-        ranks = self._ranks.size
+        ranks = self._ranks
         looks = self._evaluates_every is not None or self._budget.kind != "epochs"
         for batch in trainer.train_sampler:
             step = stats.steps
@@ -222,7 +223,8 @@ class TrainingRun:
                 loss = outputs[loss_name]
             except (TypeError, KeyError):
                 raise self._no_loss(outputs) from None
-            stats.samples += meter.add(batch, outputs) * ranks
+            size = ranks.size  # now: the step may have been repeated without a rank
+            stats.samples += meter.add(batch, outputs, size) * size
             stats.steps = step + 1
             for hook in hooks.after_step:
                 hook(executor, outputs, loss)
@@ -276,12 +278,23 @@ class TrainingRun:
     @region("test set")
     def _test_on(self, sampler: Sampler, keep: Callable[[PassRecord], None]) -> None:
         """Test, and hand on the result, that of a test which an event ends too."""
+        record, stop = self._tested(sampler, keep)
+        while record is None:  # a rank was lost, and its minibatches with it: those that are left begin anew
+            record, stop = self._tested(sampler, keep)
+        keep(record)
+        if not record.complete:
+            raise stop or AgreedStop
+        self._hooks.notify("after_test_set", self._trainer, self._stats)
+
+    def _tested(self, sampler: Sampler, keep: Callable[[PassRecord], None]) -> tuple[PassRecord | None, StopRun | None]:
+        """Test once; return the result, none where a rank was lost meanwhile, and what has ended it."""
         stats, hooks, trainer = self._stats, self._hooks, self._trainer
         self._is_testing = True
         if sampler.position:
             sampler.reset()
         trainer.executor.network.eval()
         hooks.notify("before_test_set", trainer, stats, sampler)
+        members = self._ranks.members
         meter = self._new_meter(sampler, trainer.why_no_accuracy(sampler) is None)
         stop: StopRun | None = None
         try:
@@ -299,10 +312,8 @@ class TrainingRun:
             self._is_testing = False
         is_stopped = self._ranks.decided(stop is not None)
         merge = self._merge_tests if self._ranks.size > 1 else None
-        keep(meter.finish(complete=not is_stopped, merge=merge))
-        if is_stopped:
-            raise stop or AgreedStop
-        hooks.notify("after_test_set", trainer, stats)
+        record = meter.finish(complete=not is_stopped, merge=merge)
+        return (record if self._ranks.members == members else None), stop
 
     def _share(self, sampler: Sampler) -> Iterator[Batch]:
         """Yield this rank's minibatches of a test; those of all ranks are each minibatch once.

@@ -46,6 +46,7 @@ class PassMeter:
         self._unread: list[Any] = []
         self._losses: list[float] = []
         self._sizes: list[int] = []
+        self._ranks: list[int] = []
         self._correct = 0
         self._counted = 0
         self._before_s = 0.0  # before the clock was started last
@@ -57,14 +58,25 @@ class PassMeter:
         """Number of minibatches so far."""
         return len(self._sizes)
 
-    def add(self, batch: Mapping[str, Any], outputs: Mapping[str, Any]) -> int:
+    @property
+    def most_ranks(self) -> int:
+        """The largest number of ranks that ran minibatches together."""
+        return max(self._ranks, default=1)
+
+    def add(self, batch: Mapping[str, Any], outputs: Mapping[str, Any], ranks: int = 1) -> int:
         """Take note of a minibatch that was run, and of its outputs; return the number of its samples.
+
+        Args:
+            batch: The minibatch.
+            outputs: What the network gave for it.
+            ranks: How many ranks ran one of this size together.
 
         Raises:
             TrainingError: Scores and labels do not fit.
         """
         size = len(next(iter(batch.values())))
         self._sizes.append(size)
+        self._ranks.append(ranks)
         if self._loss in outputs:
             self._unread.append(outputs[self._loss])
             if len(self._unread) >= _MOST_UNREAD:
@@ -99,6 +111,7 @@ class PassMeter:
         return {
             "losses": np.array(self._losses, np.float64),
             "sizes": np.array(self._sizes, np.int64),
+            "ranks": np.array(self._ranks, np.int64),
             "correct": self._correct,
             "counted": self._counted,
             "elapsed_s": self.seconds(),
@@ -108,6 +121,7 @@ class PassMeter:
         """Go on from a snapshot, with the time that it had taken; the clock stands until :meth:`go_on`."""
         self._unread, self._losses = [], np.asarray(state["losses"]).tolist()
         self._sizes = np.asarray(state["sizes"]).tolist()
+        self._ranks = np.asarray(state.get("ranks", np.ones(len(self._sizes), np.int64))).tolist()
         self._correct, self._counted = int(state["correct"]), int(state["counted"])
         self._before_s, self._start_ns = float(state["elapsed_s"]), None
 
@@ -124,6 +138,7 @@ class PassMeter:
         parts = {
             "losses": self._losses,
             "sizes": self._sizes,
+            "ranks": self._ranks,
             "correct": self._correct,
             "counted": self._counted,
             "elapsed_s": duration_s,

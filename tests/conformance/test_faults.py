@@ -228,6 +228,13 @@ def data():
     return tuple(NumpyDataset(images[a:b], "input", labels[a:b], "label") for a, b in ((0, samples), (48, 72)))
 
 
+if KIND == "long import":  # of a framework, which puts signals off
+    from deep500.core.signals import signals_deferred
+
+    with signals_deferred():
+        open(f"trains.{RANK}", "w").close()
+        time.sleep(2 * 60)
+
 FIXED = {"model": "mlp", "model_kwargs": {"hidden": (6,)}, "dataset": data}
 MUTABLE = {"batch_size": 8, "executor": "reference", "optimizer": "momentum", "events": [Accident()],
            "epochs": int(os.environ.get("EPOCHS", 3)), "optimizer_kwargs": {"learning_rate": 0.1, "momentum": 0.5},
@@ -294,3 +301,36 @@ def test_signal_during_a_recipe_leaves_a_checkpoint(
     assert done.seconds < END_S
     assert (tmp_path / "r.json").exists()
     assert list((tmp_path / "kept").iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_while_a_framework_is_imported_is_not_waited_for(
+    number: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def during(process: subprocess.Popen[str]) -> None:
+        wait_for_training(process, tmp_path)
+        process.send_signal(number)
+
+    done = run_recipe(tmp_path, monkeypatch, "--output", "r.json", FAULT="long import", during=during)  # type: ignore[arg-type]
+
+    assert (done.code, done.left, done.errors, done.output) == (code, [], "", "")
+    assert done.seconds < END_S
+    assert not (tmp_path / "r.json").exists()
+
+
+@pytest.mark.slow
+def test_output_that_nobody_reads_is_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(RECIPE)
+    command = f"'{sys.executable}' -m deep500 run mine.py --ranks 2 | true; exit ${{PIPESTATUS[0]}}"
+    variables = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(PROJECT)}
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=tmp_path,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (141, "")

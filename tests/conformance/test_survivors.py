@@ -124,11 +124,11 @@ def test_mpich_is_refused() -> None:
     assert "which lacks it" in finished.stderr
 
 
-def left_over() -> list[str]:
-    """Return ranks that are still there after ten seconds."""
+def left_over(name: str = MODULE) -> list[str]:
+    """Return ranks that are still there after ten seconds: commands with a name in them."""
     for _ in range(100):
         commands = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
-        found = [" ".join(command) for command in commands if MODULE in command]
+        found = [" ".join(command) for command in commands if any(name in argument for argument in command)]
         if not found:
             return []
         time.sleep(0.1)

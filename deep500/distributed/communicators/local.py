@@ -9,11 +9,12 @@ from typing import NoReturn, TypeVar
 import numpy as np
 
 from deep500.core.errors import CommunicationError
-from deep500.core.texts import message_of
+from deep500.core.texts import message_of, shown
 from deep500.distributed._work import Call, Capabilities, Work
 from deep500.distributed.communicator import Communicator
 from deep500.distributed.communicators._thread_exchange import SPLIT, Meeting, Message, ThreadExchange, ThreadWork
 from deep500.distributed.ledger import Ledger
+from deep500.distributed.rank_options import checked_timeout
 
 __all__ = ["LocalCommunicator"]
 
@@ -54,6 +55,7 @@ class LocalCommunicator(Communicator):
 
     def split(self, color: int | None, key: int = 0) -> LocalCommunicator | None:
         """Return a communicator of the thread ranks that name the same color, ordered by key and then rank."""
+        self._check_split(color, key)
         wish = np.array([color is not None, color or 0, key], np.int64)
         meeting = self._exchange.meet(self.rank, Call(SPLIT, wish))
         ThreadWork(self._exchange, [meeting], self._what(SPLIT), self.timeout_s).wait()
@@ -103,8 +105,8 @@ def run_threads(
         What the function returned on each rank.
 
     Raises:
-        CommunicationError: Ranks did not match; any other error of the function is raised as it is, that of the rank
-            that failed first, and ends the other ranks.
+        CommunicationError: Ranks did not match, or an argument is not accepted; any other error of the function is
+            raised as it is, that of the rank that failed first, and ends the other ranks.
 
     Example:
         >>> def add(communicator):
@@ -116,6 +118,11 @@ def run_threads(
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise CommunicationError(f"Received {count!r} as number of ranks. Accepted are whole numbers from 1.")
+    if not callable(function):
+        raise CommunicationError(
+            f"Received {shown(function)} as what each rank does. Accepted is a function of a communicator."
+        )
+    checked_timeout(timeout_s)
     exchange = ThreadExchange(count)
     results: dict[int, Result] = {}
     failures: list[BaseException] = []

@@ -120,6 +120,7 @@ class MPICommunicator(Communicator):
 
     def split(self, color: int | None, key: int = 0) -> MPICommunicator | None:
         """Return a communicator of the ranks that name the same color, ordered by key and then rank."""
+        self._check_split(color, key)
         library = mpi()
         self._splits += 1
         number = 0 if self._departures is None else self._departures.next_number(self._group)

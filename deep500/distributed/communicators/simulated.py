@@ -8,6 +8,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from deep500.core.errors import CommunicationError
+from deep500.core.texts import shown
 from deep500.distributed._work import ANY_SOURCE, Call, Capabilities, Work
 from deep500.distributed.communicator import Communicator
 from deep500.distributed.communicators._simulated_network import SimulatedNetwork, SimulatedWork
@@ -21,6 +22,9 @@ __all__ = ["SimulatedCommunicator"]
 Result = TypeVar("Result")
 
 _CAPABILITIES = Capabilities(thread_safe=False, nonblocking=True)
+
+#: So many clocks take some hundred MB.
+_MOST_RANKS = 1 << 24
 
 #: A cluster's network: 25 us and 1.1 GB/s.
 _DEFAULT_MODEL = LogGP(latency_s=25e-6, gap_s_per_byte=1 / 1.1e9)
@@ -61,9 +65,11 @@ class SimulatedCommunicator(Communicator):
         Raises:
             CommunicationError: There is no such rank.
         """
-        if isinstance(size, bool) or not isinstance(size, int) or not 0 <= rank < size:
+        are_whole = all(isinstance(number, int) and not isinstance(number, bool) for number in (size, rank))
+        if not are_whole or not 0 <= rank < size <= _MOST_RANKS:
             raise CommunicationError(
-                f"Received rank {rank!r} of {size!r}. Accepted are whole numbers of ranks from 1 and a rank below it."
+                f"Received rank {shown(rank)} of {shown(size)}. Accepted are whole numbers of ranks from 1 to "
+                f"{_MOST_RANKS:,}, each of which has a clock, and a rank below it."
             )
         network = SimulatedNetwork(model or _DEFAULT_MODEL, size, disturbance)
         self._bind(rank, size, network, None, None, None, timeout_s)
@@ -80,6 +86,7 @@ class SimulatedCommunicator(Communicator):
     ) -> None:
         super().__init__(rank, size, _CAPABILITIES, ledger=ledger, world_ranks=world_ranks, timeout_s=timeout_s)
         self.network = network
+        self.stands_for_all = inner is None
         self._inner = inner
         self._calls = 0
         self._sent: list[Call] = []

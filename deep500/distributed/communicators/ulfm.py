@@ -15,6 +15,7 @@ from deep500.distributed.communicators._mpi_departures import Departures
 from deep500.distributed.communicators._mpi_library import mpi
 from deep500.distributed.communicators._mpi_survival import (
     check_survival,
+    come_to_the_end_without_waiting,
     end_alone,
     end_alone_when_it_fails,
     is_failure,
@@ -31,6 +32,9 @@ _NOT_DONE, _DONE, _LEAVING = 0, 1, 2
 #: How long a rank that has come to its end waits for the others before it has them look, s.
 _PATIENCE_S = 2.0
 _PAUSE_S = 1e-3
+
+#: How long a rank stays for those that learn later that all have come to their end, s.
+_FAREWELL_S = 1.0
 
 
 class ULFMCommunicator(MPICommunicator, SurvivingCommunicator):
@@ -106,13 +110,16 @@ class ULFMCommunicator(MPICommunicator, SurvivingCommunicator):
         self._is_world = world == tuple(range(len(world)))
         vars(self).pop("_others", None)
 
-    def _agreed(self, comm: Any, flag: int, patience_s: float | None = None) -> int | None:
+    def _agreed(
+        self, comm: Any, flag: int, patience_s: float | None = None, limit_s: float | None = None
+    ) -> int | None:
         """Return what all ranks agree on; ``None``, on all, where one has failed.
 
         Args:
             comm: mpi4py's communicator.
             flag: What this rank brings.
             patience_s: After how long to revoke the communicator, where others may wait in it for this rank.
+            limit_s: After how long to give it up, where nothing depends on it; ``None`` is returned then.
         """
         agreed = np.array([flag], np.intc)
         watch = Stopwatch()
@@ -120,6 +127,8 @@ class ULFMCommunicator(MPICommunicator, SurvivingCommunicator):
         try:
             request = comm.Iagree(agreed)
             while not request.Test():
+                if limit_s is not None and watch.elapsed_s() > limit_s:
+                    return None
                 if patience_s is not None and not is_revoked and watch.elapsed_s() > patience_s:
                     self.revoke()
                     is_revoked = True
@@ -139,7 +148,11 @@ class ULFMCommunicator(MPICommunicator, SurvivingCommunicator):
         while self.size > 1 and not mpi().Is_finalized():
             agreed = self._agreed(self._comm, _LEAVING, _PATIENCE_S)
             if agreed == _LEAVING:
-                return
+                break
             if agreed is not None:
                 end_alone("This rank has come to its end before the others (sys.exit, or the end of its program).")
             self.shrink()  # a rank has failed here: what the others do is not known yet
+        if self.lost and not mpi().Is_finalized():
+            if self.size > 1:  # others may need this rank's messages to learn what has been agreed on
+                self._agreed(self._comm, _LEAVING, limit_s=_FAREWELL_S)
+            come_to_the_end_without_waiting()

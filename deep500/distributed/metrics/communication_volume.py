@@ -8,6 +8,7 @@ from deep500.core.errors import MeasurementError
 from deep500.core.texts import shown
 from deep500.distributed.communicator import Communicator
 from deep500.distributed.ledger import LedgerSnapshot
+from deep500.distributed.metrics._distributed_training import not_begun
 from deep500.measure.metric import Direction, MetricKind, TestMetric
 
 __all__ = ["CommunicationVolume"]
@@ -86,7 +87,7 @@ class CommunicationVolume(TestMetric):
             MeasurementError: The run was not begun.
         """
         if self._start is None or self._communicator is None:
-            raise MeasurementError("CommunicationVolume ends a run that was not begun; call begin before each run.")
+            raise not_begun(self.name)
         run = self._communicator.ledger.snapshot() - self._start
         names = {*self._total.operations, *run.operations}
         self._total = LedgerSnapshot({name: self._total[name] + run[name] for name in sorted(names)})

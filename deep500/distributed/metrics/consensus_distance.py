@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from deep500.core.errors import MeasurementError
 from deep500.distributed.communicator import Communicator
 from deep500.distributed.distributed_optimizer import DistributedOptimizer
-from deep500.distributed.metrics._distributed_training import distributed_optimizer, uncounted
-from deep500.measure.metric import Direction, MetricKind, TestMetric
+from deep500.distributed.metrics._distributed_training import DistributedTrainingMetric, uncounted
+from deep500.measure.metric import Direction, MetricKind
 
 __all__ = ["ConsensusDistance"]
 
 
-class ConsensusDistance(TestMetric):
+class ConsensusDistance(DistributedTrainingMetric):
     r"""Distance of the ranks' parameters from their mean, the last that was recorded.
 
     .. math:: \sqrt{\frac{1}{p} \sum_{r} \lVert x_r - \bar x \rVert^2}
@@ -35,36 +35,13 @@ class ConsensusDistance(TestMetric):
     def __init__(self) -> None:
         """Start without a record."""
         self._distances: list[float] = []
-        self._optimizer: DistributedOptimizer | None = None
 
-    @property
-    def requires_outputs(self) -> bool:
-        """False: the executor has the parameters."""
-        return False
-
-    def begin(self, inputs: Any) -> None:
-        """Note whose replicas they are.
-
-        Args:
-            inputs: The trainer, or its optimizer.
-
-        Raises:
-            MeasurementError: The training is not distributed.
-        """
-        self._optimizer = distributed_optimizer("ConsensusDistance", inputs)
-
-    def end(self, outputs: Any) -> None:
-        """Record the distance; a collective operation.
-
-        Raises:
-            MeasurementError: The run was not begun.
-        """
-        if self._optimizer is None:
-            raise MeasurementError("ConsensusDistance ends a run that was not begun; call begin before each run.")
-        executor = self._optimizer.executor
-        names = executor.network.get_params()
-        parameters = [executor.fetch(name).astype(np.float64).ravel() for name in names]
-        self.record(np.concatenate(parameters) if parameters else np.zeros(0), uncounted(self._optimizer))
+    def _ended(self, optimizer: DistributedOptimizer) -> None:
+        executor = optimizer.executor
+        parameters = [executor.fetch(name).astype(np.float64).ravel() for name in executor.network.get_params()]
+        own = np.concatenate(parameters) if parameters else np.zeros(0)
+        distance = optimizer.together(lambda: _distance(own, uncounted(optimizer)), changes=False)
+        self._distances.append(distance)
 
     @property
     def distances(self) -> tuple[float, ...]:
@@ -81,12 +58,7 @@ class ConsensusDistance(TestMetric):
         Returns:
             The distance, the same on every rank.
         """
-        own = np.array(parameters, dtype=np.float64).ravel()
-        mean = own.copy()
-        communicator.allreduce(mean, "mean")
-        square = np.array([np.square(own - mean).sum()])
-        communicator.allreduce(square, "mean")
-        self._distances.append(float(np.sqrt(square[0])))
+        self._distances.append(_distance(np.array(parameters, dtype=np.float64).ravel(), communicator))
         return self._distances[-1]
 
     def measure(self, inputs: Any, outputs: Any, reference_outputs: Any = None) -> float:
@@ -98,3 +70,11 @@ class ConsensusDistance(TestMetric):
         if not self._distances:
             raise MeasurementError("ConsensusDistance was not measured: no distance was recorded.")
         return self._distances[-1]
+
+
+def _distance(own: NDArray[Any], communicator: Communicator) -> float:
+    mean = own.copy()
+    communicator.allreduce(mean, "mean")
+    square = np.array([np.square(own - mean).sum()])
+    communicator.allreduce(square, "mean")
+    return float(np.sqrt(square[0]))

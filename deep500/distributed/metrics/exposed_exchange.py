@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from deep500.core.errors import MeasurementError
 from deep500.distributed.distributed_optimizer import DistributedOptimizer
-from deep500.distributed.metrics._distributed_training import distributed_optimizer, uncounted
+from deep500.distributed.metrics._distributed_training import DistributedTrainingMetric, uncounted
 from deep500.distributed.scaling.exchange_recorder import ExchangeRecorder
 from deep500.distributed.time_split import TimeSplit
-from deep500.measure.metric import Direction, MetricKind, TestMetric
+from deep500.measure.metric import Direction, MetricKind
 from deep500.training.training_event import OptimizerEvent, RunnerEvent
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["ExposedExchange"]
 
 
-class ExposedExchange(RunnerEvent, OptimizerEvent, TestMetric):
+class ExposedExchange(RunnerEvent, OptimizerEvent, DistributedTrainingMetric):
     """Seconds a step in which a rank waits for the exchange: the largest of the ranks' medians.
 
     What goes into it is recorded in :attr:`split`, which has the other parts and the intervals of each rank. Around a
@@ -38,38 +38,17 @@ class ExposedExchange(RunnerEvent, OptimizerEvent, TestMetric):
     def __init__(self, split: TimeSplit | None = None) -> None:
         """Measure a split that is recorded elsewhere; by default one of its own."""
         self.split = TimeSplit() if split is None else split
-        self._optimizer: DistributedOptimizer | None = None
         self._recorder: ExchangeRecorder | None = None
 
-    @property
-    def requires_outputs(self) -> bool:
-        """False: it is recorded step by step."""
-        return False
+    def _begun(self, optimizer: DistributedOptimizer) -> None:
+        self._recorder = ExchangeRecorder(optimizer).__enter__()
 
-    def begin(self, inputs: Any) -> None:
-        """Begin to record the steps.
-
-        Args:
-            inputs: The trainer, or its optimizer.
-
-        Raises:
-            MeasurementError: The training is not distributed, or its steps are recorded already.
-        """
-        self._optimizer = distributed_optimizer("ExposedExchange", inputs)
-        self._recorder = ExchangeRecorder(self._optimizer).__enter__()
-
-    def end(self, outputs: Any) -> None:
-        """Bring the ranks' times together; a collective operation.
-
-        Raises:
-            MeasurementError: The run was not begun.
-        """
-        if self._recorder is None or self._optimizer is None:
-            raise MeasurementError("ExposedExchange ends a run that was not begun; call begin before each run.")
+    def _ended(self, optimizer: DistributedOptimizer) -> None:
         recorder, self._recorder = self._recorder, None
+        assert recorder is not None  # of the begin
         recorder.__exit__()
-        found = TimeSplit.gathered(recorder.steps, uncounted(self._optimizer))
-        self.split.add(found)
+        steps = recorder.steps
+        self.split.add(optimizer.together(lambda: TimeSplit.gathered(steps, uncounted(optimizer)), changes=False))
 
     def before_optimizer_step(self, executor: GraphExecutor, inputs: Mapping[str, Any]) -> None:
         """Start the clock."""

@@ -12,13 +12,13 @@ import numpy as np
 from deep500.core.counts import check_count
 from deep500.core.errors import MeasurementError
 from deep500.distributed.distributed_optimizer import DistributedOptimizer
-from deep500.distributed.metrics._distributed_training import distributed_optimizer, uncounted
-from deep500.measure.metric import Direction, MetricKind, TestMetric
+from deep500.distributed.metrics._distributed_training import DistributedTrainingMetric, uncounted
+from deep500.measure.metric import Direction, MetricKind
 
 __all__ = ["Staleness"]
 
 
-class Staleness(TestMetric):
+class Staleness(DistributedTrainingMetric):
     """Mean staleness of the gradients that were applied, with the histogram of all of them.
 
     The staleness of a gradient is the number of updates between the reading of the parameters that it was computed for
@@ -44,38 +44,15 @@ class Staleness(TestMetric):
     def __init__(self) -> None:
         """Start without a gradient."""
         self._counts: Counter[int] = Counter()
-        self._optimizer: DistributedOptimizer | None = None
         self._told_before: Counter[int] = Counter()
 
-    @property
-    def requires_outputs(self) -> bool:
-        """False: the scheme tells it."""
-        return False
+    def _begun(self, optimizer: DistributedOptimizer) -> None:
+        self._told_before = _told(optimizer)
 
-    def begin(self, inputs: Any) -> None:
-        """Note what the scheme has told of gradients before the run.
-
-        Args:
-            inputs: The trainer, or its optimizer.
-
-        Raises:
-            MeasurementError: The training is not distributed.
-        """
-        self._optimizer = distributed_optimizer("Staleness", inputs)
-        self._told_before = _told(self._optimizer)
-
-    def end(self, outputs: Any) -> None:
-        """Add what the scheme tells of the run's gradients; a collective operation.
-
-        Raises:
-            MeasurementError: The run was not begun.
-        """
-        if self._optimizer is None:
-            raise MeasurementError("Staleness ends a run that was not begun; call begin before each run.")
-        own = _told(self._optimizer)
+    def _ended(self, optimizer: DistributedOptimizer) -> None:
+        own = _told(optimizer)
         own.subtract(self._told_before)
-        self.add(_of_root(+own, self._optimizer))
-        self._optimizer = None
+        self.add(_of_root(+own, optimizer))
 
     @property
     def histogram(self) -> Mapping[int, int]:

@@ -13,14 +13,12 @@ from deep500.core.counts import check_count
 from deep500.core.errors import MeasurementError, near_miss
 from deep500.core.random import check_seed, random_stream
 from deep500.core.texts import shown
+from deep500.distributed._launch_limits import MOST_RANKS
 
 __all__ = ["MODES", "ScalingDesign", "available_processors", "batch_of_rank", "ranks_of_text"]
 
 #: Whether the minibatch of all ranks together stays the same, or that of each rank.
 MODES = ("strong", "weak")
-
-#: More ranks than this are a slip of the keyboard on any machine that can run them with one command.
-_MOST_RANKS = 65_536
 
 
 @dataclass(frozen=True)
@@ -63,9 +61,9 @@ class ScalingDesign:
         check_count("warm_up", self.warm_up, least=0, error=MeasurementError)
         check_seed(self.seed)
         counts = [check_count("ranks", count, least=1, error=MeasurementError) for count in self.ranks]
-        if not counts or sorted(set(counts)) != counts or counts[-1] > _MOST_RANKS:
+        if not counts or sorted(set(counts)) != counts or counts[-1] > MOST_RANKS:
             raise MeasurementError(
-                f"ranks were given as {shown(self.ranks)}. Accepted are different numbers from 1 to {_MOST_RANKS}, "
+                f"ranks were given as {shown(self.ranks)}. Accepted are different numbers from 1 to {MOST_RANKS}, "
                 "ascending, such as 1,2,4; the first is the base case."
             )
         is_time = isinstance(self.timeout_s, (int, float)) and not isinstance(self.timeout_s, bool)

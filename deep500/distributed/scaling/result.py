@@ -83,6 +83,8 @@ class ScalingResult:
         prediction: For ranks that are not there; ``None`` where none was asked for, or none can be made.
         notes: What a reader must know.
         about: The recipe, versions and the machine, for the document.
+        complete: Whether all launches were measured, and what was to be predicted was; one that broke off has the
+            points of the ranks that were.
     """
 
     name: str
@@ -95,6 +97,20 @@ class ScalingResult:
     prediction: Prediction | None = None
     notes: Sequence[str] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
+    complete: bool = True
+
+    @property
+    def how_far(self) -> str:
+        """How many launches were measured, for people."""
+        planned = len(self.design.order())
+        taken = sum(len(of_ranks) for of_ranks in self.launches.values())
+        if self.complete:
+            return ""
+        if taken == planned:
+            return "Incomplete: all launches were measured, but nothing was predicted."
+        missing = [str(ranks) for ranks in self.design.ranks if not self.launches.get(ranks)]
+        without = f"; nothing on {', '.join(missing)} ranks" if missing else ""
+        return f"Incomplete: {taken} of {planned} launches were measured{without}."
 
     @property
     def base_case(self) -> str:
@@ -120,13 +136,14 @@ class ScalingResult:
         return {
             "schema_version": SCHEMA_VERSION,
             "kind": "scaling",
+            "complete": self.complete,
             **self.about,
             "scheme": self.scheme,
             "framework": self.framework,
             "batch_size": self.batch_size,
             "design": {**self.design.to_dict(), "order": [list(launch) for launch in self.design.order()]},
             "processors": available_processors(),
-            "base_case": {"ranks": self.design.base, "text": self.base_case},
+            "base_case": {"ranks": self.points[0].ranks, "text": self.base_case},
             "points": [point.to_dict() for point in self.points],
             "launches": {
                 str(ranks): [launch.to_dict() for launch in taken] for ranks, taken in sorted(self.launches.items())
@@ -156,7 +173,7 @@ class ScalingResult:
         ]
         predicted = {} if self.prediction is None else self.prediction.points
         labels = {name.replace("_", " "): points for name, points in predicted.items()}
-        note = f"Base case: {self.base_case}."
+        note = f"{self.how_far}{' ' if self.how_far else ''}Base case: {self.base_case}."
         if self.prediction is not None:
             note += (
                 f"\nPredicted with this machine's messages (LogGP, piecewise; held-out sizes: median error "

@@ -132,20 +132,23 @@ def summarise_scaling(
 ) -> list[MeasuredPoint]:
     """Return a point for each number of ranks.
 
-    Efficiencies compare launches in pairs: those of one round, which ran next to each other.
+    Efficiencies compare launches in pairs: those of one round, which ran next to each other. Where a run broke off,
+    those that have no other one in their round are left out of it, and the base case is the least number of ranks that
+    was measured.
 
     Args:
-        launches: What was measured by number of ranks, in the order of the rounds.
+        launches: What was measured by number of ranks, one launch or more each, in the order of the rounds.
         design: The settings of the run.
         batch_size: The recipe's.
     """
     medians = {ranks: [float(np.median(launch.slowest_s)) for launch in taken] for ranks, taken in launches.items()}
+    base = min(launches)
     points = []
     for ranks, taken in sorted(launches.items()):
         step = summarise_launches([launch.slowest_s for launch in taken])
         samples = batch_size * (ranks if design.mode == "weak" else 1)
-        growth = ranks / design.base
-        ratio = Estimate(1.0) if ranks == design.base else _ratio(medians[design.base], medians[ranks])
+        growth = ranks / base
+        ratio = Estimate(1.0) if ranks == base else _ratio(medians[base], medians[ranks])
         efficiency = ratio if design.mode == "weak" else ratio.times(1 / growth)
         points.append(
             MeasuredPoint(
@@ -163,9 +166,10 @@ def summarise_scaling(
 
 
 def _ratio(base_s: Sequence[float], other_s: Sequence[float]) -> Estimate:
-    """Return the ratio of the base's times to others'."""
-    if len(base_s) >= FEWEST_SAMPLES and len(base_s) == len(other_s):
-        found = paired_log_ratio(base_s, other_s).ratio
+    """Return the ratio of the base's times to others', from the rounds that have both."""
+    rounds = min(len(base_s), len(other_s))
+    if rounds >= FEWEST_SAMPLES:
+        found = paired_log_ratio(base_s[:rounds], other_s[:rounds]).ratio
         return Estimate(found.estimate, found.low, found.high, "launches")
     return Estimate(float(np.median(base_s) / np.median(other_s)))
 

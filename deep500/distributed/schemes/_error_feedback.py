@@ -79,12 +79,17 @@ class ErrorFeedback(Scheme):
 
 def block_starts(count: int, block: int) -> NDArray[np.intp]:
     """Return where blocks of a number of values begin; the last may be shorter."""
-    return np.arange(0, count, block)
+    return np.arange(0, count, _within(block, count))
 
 
 def spread(values: NDArray[Any], count: int, block: int) -> NDArray[Any]:
     """Return the value of each element's block, ``[count]``."""
-    return np.repeat(values, block)[:count]
+    return np.repeat(values, _within(block, count))[:count]
+
+
+def _within(block: int, count: int) -> int:
+    """Return the size of a block that has no more values than there are: what lies beyond takes no memory."""
+    return min(block, max(count, 1))
 
 
 def gathered_mean(communicator: Communicator, decode: Any, *parts: NDArray[Any], like: NDArray[Any]) -> NDArray[Any]:

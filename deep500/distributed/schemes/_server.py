@@ -60,7 +60,7 @@ class Server(Scheme):
         self.version = 0
         self._bound = bound
         try:
-            self._replay = [(int(rank), int(version)) for rank, version in replay or ()]
+            self._replay = [(int(rank), int(version)) for rank, version in (() if replay is None else replay)]
         except (TypeError, ValueError) as error:
             raise TrainingError(f"replay was given as {shown(replay)}; accepted is the log of another run.") from error
         self._clocks: dict[int, int] = {}  # steps of each rank that has not finished
@@ -141,20 +141,14 @@ class Server(Scheme):
         """Yield whom to serve before the server's own update: each that has sent, once; or as the log says."""
         if len(self.log) < len(self._replay):
             while len(self.log) < len(self._replay) and self._replay[len(self.log)][0] != _SERVER:
-                yield self._replay[len(self.log)][0]
+                yield self._of_log()
         else:
             yield from [worker for worker, (work, _) in sorted(self._receiving.items()) if work.test()]
 
     def _next(self, context: StepContext) -> int:
         """Return whom to serve next, and wait for it."""
         if len(self.log) < len(self._replay):
-            rank = self._replay[len(self.log)][0]
-            if rank not in self._receiving:
-                raise TrainingError(
-                    f"The log that is to be replayed has rank {rank} as number {len(self.log)}, whose gradient cannot "
-                    f"come here. Replay with the same ranks, bound and numbers of steps."
-                )
-            return rank
+            return self._of_log()
         limit = context.communicator.timeout_s
         watch = Stopwatch()
         while True:
@@ -167,6 +161,20 @@ class Server(Scheme):
                     f"{', '.join(map(str, sorted(self._receiving)))}. Every rank must call finish() in the end."
                 )
             time.sleep(_PAUSE_S)
+
+    def _of_log(self) -> int:
+        """Return the rank that the log names next.
+
+        Raises:
+            TrainingError: No gradient of it can come.
+        """
+        rank = self._replay[len(self.log)][0]
+        if rank not in self._receiving:
+            raise TrainingError(
+                f"The log that is to be replayed has rank {rank} as number {len(self.log)}, whose gradient cannot come "
+                f"here. Replay with the same ranks, bound and numbers of steps."
+            )
+        return rank
 
     def _serve(self, context: StepContext, worker: int) -> None:
         """Update with the gradient that a rank has sent, or note that it has finished."""

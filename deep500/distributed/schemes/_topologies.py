@@ -46,7 +46,7 @@ def checked_topology(topology: str) -> str:
     Raises:
         TrainingError: There is none of this name.
     """
-    if topology not in TOPOLOGIES:
+    if not isinstance(topology, str) or topology not in TOPOLOGIES:
         raise TrainingError(
             f"topology was given as {shown(topology)}.{near_miss(topology, TOPOLOGIES)} Accepted are: "
             f"{', '.join(TOPOLOGIES)}."

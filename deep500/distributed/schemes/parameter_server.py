@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from deep500.core.counts import check_count
 from deep500.core.errors import TrainingError
+from deep500.core.texts import shown
 from deep500.distributed.flat_buffers import Bucket
 from deep500.distributed.scheme import Scheme, StepContext
 
@@ -34,6 +35,18 @@ class ParameterServer(Scheme):
             TrainingError: It is no rank.
         """
         self.root = check_count("root", root, least=0, error=TrainingError)
+
+    def bind(self, context: StepContext) -> None:
+        """Check that the server is there; see :meth:`Scheme.bind`.
+
+        Raises:
+            TrainingError: There is no such rank.
+        """
+        super().bind(context)
+        if self.root >= context.communicator.size:
+            raise TrainingError(
+                f"root was given as {shown(self.root)}; accepted are the ranks 0 to {context.communicator.size - 1}."
+            )
 
     def on_bucket(self, bucket: Bucket, context: StepContext) -> None:
         """Collect a bucket at the server, and give back the mean."""

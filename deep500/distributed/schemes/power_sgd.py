@@ -90,7 +90,8 @@ class PowerSGD(ErrorFeedback):
 
 
 def _matrix(view: NDArray[Any]) -> NDArray[Any]:
-    return view.reshape(view.shape[0] if view.ndim else 1, -1)
+    rows = view.shape[0] if view.ndim else 1
+    return view.reshape(rows, view.size // max(rows, 1))
 
 
 def _means(tensors: dict[str, NDArray[Any]], context: StepContext) -> dict[str, NDArray[Any]]:

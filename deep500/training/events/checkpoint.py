@@ -44,7 +44,8 @@ class CheckpointEvent(RunnerEvent):
     parameters are no finite numbers any more is stopped instead of being kept, so that what was kept before stays.
 
     Of several ranks each writes its own state into the same checkpoint, and a signal that any of them gets (where ranks
-    run apart, rank 0) makes all of them write after the same step and end.
+    run apart, rank 0) makes all of them write after the same step and end. Where a rank is lost and the others go
+    on, they write what is their own then.
 
     Attributes:
         writer: Writes the checkpoints.
@@ -90,6 +91,7 @@ class CheckpointEvent(RunnerEvent):
         self._previous: dict[int, Any] = {}
         self._since: Stopwatch | None = None  # the signal
         self._ranks: Ranks = ALONE
+        self._members: tuple[int, ...] = ()  # who has prepared the folder
 
     def before_training(self, runner: Trainer, training_stats: TrainingStatistics) -> None:
         """Check that checkpoints can be made and written, and listen to signals.
@@ -100,7 +102,7 @@ class CheckpointEvent(RunnerEvent):
         """
         runner.state()
         self._ranks = runner.optimizer.ranks
-        self.writer.prepare(self._ranks)
+        self._prepare()
         self._signal = self._since = None
         later = [path.name for step, path in step_folders(self.writer.folder) if step > training_stats.steps]
         if later and self._ranks.is_first:
@@ -162,7 +164,7 @@ class CheckpointEvent(RunnerEvent):
             raise StopTraining
         runner.optimizer.finish()
         try:
-            self.written = self.writer.write(runner.state(), stats.steps, self._ranks)
+            self.written = self._written(runner, stats)
             self._kept = what
         except FileWriteError as error:
             self.failures += 1
@@ -174,6 +176,22 @@ class CheckpointEvent(RunnerEvent):
                 stats.steps,
                 "there is none before it" if self.written is None else f"the last one is {shown_path(self.written)}",
             )
+
+    def _written(self, runner: Trainer, stats: TrainingStatistics) -> Path:
+        """Write a checkpoint; where ranks are lost meanwhile, that of the ranks that are left."""
+        while True:
+            if self._members != self._ranks.members:
+                self._prepare()
+            members = self._ranks.members
+            try:
+                return self.writer.write(runner.state(), stats.steps, self._ranks)
+            except FileWriteError:
+                if self._ranks.members == members:
+                    raise
+
+    def _prepare(self) -> None:
+        self.writer.prepare(self._ranks)
+        self._members = self._ranks.members
 
     def _is_diverged(self, runner: Trainer) -> bool:
         """Whether a parameter is no finite number any more, which is told."""

@@ -10,11 +10,19 @@ from deep500.core.errors import FileWriteError
 from deep500.distributed.agreement import CommunicatorRanks
 from deep500.distributed.communicator import Communicator
 from deep500.distributed.communicators.local import run_threads
+from deep500.distributed.communicators.simulated import SimulatedCommunicator, run_simulated
 from deep500.distributed.distributed_optimizer import DistributedOptimizer
+from deep500.distributed.samplers.distributed_sampler import DistributedSampler
 from deep500.distributed.scheme import Scheme, StepContext
 from deep500.distributed.schemes.local_sgd import LocalSGD
 from deep500.training.optimizers.gradient_descent import GradientDescent
+from deep500.training.ranks import ALONE
+from deep500.training.samplers.ordered import OrderedSampler
+from deep500.training.statistics import Outcome
+from deep500.training.trainer import Trainer
+from deep500.training.training_event import RunnerEvent, StopTraining
 from tests.unit.distributed.support import RankExecutor
+from tests.unit.training.support import clusters
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -92,6 +100,38 @@ def test_an_optimizer_with_a_step_of_its_own_promises_nothing() -> None:
         return ranks.replicas_equal
 
     assert run_threads(2, work) == [False, False]
+
+
+def test_an_optimizer_has_the_ranks_that_agree_by_itself() -> None:
+    """A trainer of one's own agrees as a recipe does: what rank 0 decides is decided, and tests are dealt out."""
+
+    class Stop(RunnerEvent):
+        def after_epoch(self, epoch: int, runner: Any, training_stats: Any) -> None:
+            if runner.optimizer.ranks.is_first and epoch == 1:
+                raise StopTraining
+
+    def work(communicator: Communicator) -> Any:
+        executor = RankExecutor()
+        optimizer = DistributedOptimizer(GradientDescent(executor), communicator)
+        samplers = DistributedSampler(clusters(), 4, communicator), OrderedSampler(clusters(11, seed=1), 4)
+        stats = Trainer(*samplers, executor, optimizer).run_loop(5, events=[Stop()])
+        assert optimizer.ranks is optimizer.ranks
+        tests = [record.test for record in stats.epochs]
+        return stats.outcome, stats.samples, [(test.samples, test.loss) for test in tests if test]
+
+    one, two = run_threads(2, work)
+    assert one == two
+    assert one[0] is Outcome.STOPPED
+    assert one[1] == 2 * len(clusters())
+    assert [samples for samples, _ in one[2]] == [11, 11]
+
+
+def test_a_rank_that_stands_for_all_decides_alone() -> None:
+    optimizer = DistributedOptimizer(GradientDescent(RankExecutor()), SimulatedCommunicator(16))
+
+    assert optimizer.ranks is ALONE
+    found = run_simulated(2, lambda c: DistributedOptimizer(GradientDescent(RankExecutor()), c).ranks.gathered(c.rank))
+    assert found == [[0, 1]] * 2
 
 
 def test_a_communicator_that_took_the_place_of_another_is_used() -> None:

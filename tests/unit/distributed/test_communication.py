@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from deep500.core.errors import CommunicationError
 from deep500.distributed.communication import CommunicationNetwork, exchange, gather_bytes, mix
-from deep500.distributed.communicators.local import run_threads
+from deep500.distributed.communicators.local import LocalCommunicator, run_threads
 
 
 def own(rank: int) -> np.ndarray:
@@ -67,3 +68,11 @@ def test_gathered_bytes_are_the_arrays_of_every_rank() -> None:
             [[r, r + 1, r + 2], [0.5, 0.5]] for r in range(3)
         ]
         assert [part.dtype.name for part in found[0]] == ["int32", "float16"]
+
+
+@pytest.mark.parametrize("what", [None, "text", [[1], [1, 2]], np.zeros(2, bool)])
+def test_what_is_no_array_of_numbers_is_refused_on_one_rank_too(what: object) -> None:
+    network = CommunicationNetwork(LocalCommunicator())
+    for call in (network.sync_all, network.sync_all_with_root, network.gather_at_root, network.reduce_from_neighbors):
+        with pytest.raises(CommunicationError, match=r"Received .* Accepted"):
+            call(what)  # type: ignore[arg-type]

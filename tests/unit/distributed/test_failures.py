@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from deep500.core.errors import CommunicationError, TrainingError
-from deep500.distributed.communicators._thread_exchange import ThreadExchange
+from deep500.core.errors import CommunicationError, FileWriteError, TrainingError
+from deep500.distributed.agreement import CommunicatorRanks
 from deep500.distributed.communicators.local import LocalCommunicator
 from deep500.distributed.distributed_optimizer import DistributedOptimizer
 from deep500.distributed.failures import Shrink
@@ -21,106 +20,11 @@ from deep500.distributed.schemes.asynchronous_parameter_server import Asynchrono
 from deep500.distributed.schemes.dpsgd import DPSGD
 from deep500.distributed.schemes.local_sgd import LocalSGD
 from deep500.distributed.schemes.top_k import TopK
-from deep500.distributed.surviving_communicator import SurvivingCommunicator
 from deep500.training.optimizers.momentum import MomentumOptimizer
 from tests.unit.distributed.support import RankExecutor, batch
+from tests.unit.distributed.survivors import Fleet, Lost, Survivor, run
 
 STEPS = 6
-
-
-class Fleet:
-    """What the thread ranks share: who is lost, the exchange of those that are left, and votes."""
-
-    def __init__(self, size: int) -> None:
-        self.changed = threading.Condition()
-        self.lost: set[int] = set()
-        self.world = tuple(range(size))
-        self.exchanges = [ThreadExchange(size)]
-        self.worlds: dict[int, tuple[int, ...]] = {}
-        self.rounds: dict[tuple[str, int], dict[int, Any]] = {}
-        self.verdicts: dict[tuple[str, int], bool] = {}
-
-    def lose(self, rank: int) -> None:
-        with self.changed:
-            self.lost.add(rank)
-            for exchange in self.exchanges:
-                exchange.stop(f"rank {rank} was lost")
-            self.changed.notify_all()
-
-    def agree(self, what: str, number: int, rank: int, value: bool) -> bool:
-        """Return, once those that are left have all said something, whether none is lost and all said yes."""
-        with self.changed:
-            said = self.rounds.setdefault((what, number), {})
-            said[rank] = value
-            self.changed.notify_all()
-            everyone = self.changed.wait_for(lambda: set(self.world) - self.lost <= set(said), timeout=30)
-            assert everyone
-            # The first one that sees it decides for all: a rank may be lost before others have looked.
-            verdict = not set(self.world) & self.lost and all(said.values())
-            return self.verdicts.setdefault((what, number), verdict)
-
-
-class Survivor(LocalCommunicator, SurvivingCommunicator):
-    """A thread rank that goes on without others."""
-
-    def __init__(self, rank: int, fleet: Fleet) -> None:
-        super().__init__(rank, fleet.exchanges[0], timeout_s=30)
-        self.fleet = fleet
-        self.me = rank
-        self.counts: dict[str, int] = {}
-
-    def next(self, what: str) -> int:
-        self.counts[what] = number = self.counts.get(what, 0) + 1
-        return number
-
-    def is_broken(self) -> bool:
-        return bool(self._exchange._shared.end)
-
-    def revoke(self) -> None:
-        self._exchange.stop("it was revoked")
-
-    def agree(self, done: bool) -> bool:
-        return self.fleet.agree("agree", self.next("agree"), self.me, done)
-
-    def shrink(self) -> tuple[int, ...]:
-        fleet, number = self.fleet, self.next("shrink")
-        fleet.agree("shrink", number, self.me, True)
-        with fleet.changed:
-            if number == len(fleet.exchanges):  # the first one forms the world, which those lost later are a part of
-                fleet.world = tuple(rank for rank in fleet.world if rank not in fleet.lost)
-                fleet.exchanges.append(ThreadExchange(len(fleet.world)))
-            world = fleet.worlds.setdefault(number, fleet.world)
-        gone = tuple(rank for rank in self.world_ranks if rank not in world)
-        self._exchange = fleet.exchanges[number]
-        self.world_ranks, self.rank, self.size = world, world.index(self.me), len(world)
-        self._is_world = False
-        return gone
-
-
-class Lost(BaseException):
-    """Ends a thread rank, as a signal ends a process."""
-
-
-def run(size: int, work: Callable[[Survivor], None]) -> None:
-    fleet = Fleet(size)
-    errors: list[BaseException] = []
-
-    def start(rank: int) -> None:
-        try:
-            work(Survivor(rank, fleet))
-        except Lost:
-            fleet.lose(rank)
-        except BaseException as error:  # noqa: BLE001, RUF100 - raised below
-            fleet.lose(rank)
-            errors.append(error)
-
-    threads = [threading.Thread(target=start, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    if errors:
-        raise errors[0]
 
 
 class Victims(AllReduce):
@@ -273,6 +177,74 @@ def test_something_between_steps_is_repeated() -> None:
     run(3, work)
 
     assert sums == {0: 3.0, 1: 3.0}
+
+
+def test_what_changes_nothing_is_repeated_without_a_copy_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agreements between steps: a copy of parameters and states is taken only once a rank has failed."""
+    copies: dict[int, int] = {}
+    found: dict[int, list[int]] = {}
+    take = DistributedOptimizer.snapshot
+
+    def counted(optimizer: DistributedOptimizer) -> Any:
+        me = optimizer.communicator.world_ranks[optimizer.communicator.rank]
+        copies[me] = copies.get(me, 0) + 1
+        return take(optimizer)
+
+    monkeypatch.setattr(DistributedOptimizer, "snapshot", counted)
+
+    def work(communicator: Survivor) -> None:
+        me = communicator.rank
+        ranks = CommunicatorRanks(communicator)
+        ranks.follow(DistributedOptimizer(momentum(), communicator))
+        assert ranks.gathered(me) == [0, 1, 2]
+        assert copies == {}
+        if me == 0:
+            raise Lost
+        found[me] = [ranks.decided(me), *ranks.gathered(me), ranks.largest_in_step(me), *ranks.members, ranks.size]
+        assert communicator.lost == (0,)
+
+    run(3, work)
+
+    assert found == {1: [1, 1, 2, 2, 1, 2, 2], 2: [1, 1, 2, 2, 1, 2, 2]}
+    assert copies == {1: 1, 2: 1}
+
+
+def test_what_the_first_rank_did_not_end_is_done_by_the_next_one() -> None:
+    done: list[int] = []
+    found: dict[int, Any] = {}
+
+    def work(communicator: Survivor) -> None:
+        me = communicator.rank
+        ranks = CommunicatorRanks(communicator)
+        ranks.follow(DistributedOptimizer(momentum(), communicator))
+
+        def act() -> int:
+            done.append(me)
+            if me == 0:
+                raise Lost
+            if me == 1:
+                raise FileWriteError("planted on purpose")
+            return me
+
+        try:
+            found[me] = ranks.first_does(act, FileWriteError)
+        except FileWriteError as error:
+            found[me] = str(error)
+
+    run(3, work)
+
+    assert done == [0, 1]
+    assert found == dict.fromkeys((1, 2), "planted on purpose")
+
+
+def test_a_framework_that_exchanges_by_itself_is_refused() -> None:
+    class Outside(AllReduce):
+        def bind(self, context: StepContext) -> None:
+            super().bind(context)
+            context.differentiate = lambda inputs, loss: {}
+
+    with pytest.raises(TrainingError, match="Outside leaves the exchange to the framework"):
+        DistributedOptimizer(momentum(), Survivor(0, Fleet(1)), Outside())
 
 
 def test_other_errors_are_raised_and_lose_their_rank() -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,11 +19,15 @@ import pytest
 
 from deep500.cli.launching import launch_if_asked
 from deep500.core.errors import CommunicationError, FileWriteError, MissingDependencyError
+from deep500.distributed import _launch_watch
 from deep500.distributed import launch as launching
+from deep500.distributed._launch_link import BEGUN, HELLO, STARTING
 from deep500.distributed._launch_processes import Member, end_sessions, session_of
 from deep500.distributed._launch_records import RankRecord, Records, record_of_line
 from deep500.distributed._launch_streams import LauncherOutput, RankStreams, last_lines
 from deep500.distributed._launch_verdict import verdict
+from deep500.distributed._launch_watch import Watch
+from deep500.distributed._run_folder import SOCKET_NAME
 from deep500.distributed.launch import find_mpiexec, launch
 from deep500.distributed.rank_options import RankOptions
 
@@ -107,7 +114,12 @@ def seen(tmp_path: Path, *records: RankRecord, ranks: int = 2, **more: Any) -> A
         found.add(record)
     members = {rank: SimpleNamespace(pid=100 + rank) for rank in range(ranks)}
     values: dict[str, Any] = {"lost": [], "stopped": [], "strangers": 0, "members": members, "outputs": []}
-    values |= {"log": lambda rank: tmp_path / f"rank-{rank}.log", "ended_first": None, **more}
+    values |= {
+        "log": lambda rank: tmp_path / f"rank-{rank}.log",
+        "ended_first": None,
+        "signal_that_ended": lambda rank: None,
+        **more,
+    }
     return SimpleNamespace(ranks=ranks, records=found, **values)
 
 
@@ -158,7 +170,7 @@ def test_missing_end_is_a_failure_whatever_the_launcher_says(tmp_path: Path) -> 
 
 def test_ranks_that_are_left_may_go_on(tmp_path: Path) -> None:
     found = verdict(seen(tmp_path, RankRecord(1, True, 0), lost=[0]), 9, shrinks=True)
-    assert (found.told(), found.lines) == (0, ["Rank 0 of 2 failed; the others went on without."])
+    assert (found.told(), found.lines) == (0, ["Rank 0 of 2 failed; the others went on without it."])
 
 
 def test_what_cannot_be_launched_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,3 +238,40 @@ def test_nothing_of_a_session_is_left() -> None:
     assert process.wait(timeout=30) == -signal.SIGKILL
     member.close()
     process.stdout.close()
+
+
+def test_launcher_that_cannot_be_started_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken = tmp_path / "mpiexec"
+    broken.write_text("not a program")
+    broken.chmod(0o755)
+    monkeypatch.setattr(launching, "find_mpiexec", lambda: [str(broken)])
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:  # the path of a socket is short
+        monkeypatch.setattr("tempfile.tempdir", place)
+        with pytest.raises(CommunicationError, match=r"MPI's launcher .*mpiexec cannot be started: Exec format error"):
+            launch(["-m", "this"], 1, variables={})
+        assert not list(Path(place).iterdir())
+
+
+def test_ranks_that_start_up_need_not_be_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_launch_watch, "_AFTER_SIGNAL_AT_START_S", 0.0)
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:  # the path of a socket is short
+        watch = Watch(1, Path(place), None, None, False)
+        answers = threading.Thread(target=watch._greet)
+        answers.start()
+        with socket.socket(socket.AF_UNIX) as called:
+            called.connect(f"{place}/{SOCKET_NAME}")
+            called.sendall(HELLO.pack(0, 1, os.getpid()))
+            answers.join()
+            monkeypatch.setattr(watch.members[0], "send", lambda number: None)
+            watch.pass_on(signal.SIGTERM)
+            found = [watch._is_over()]
+            for news in (STARTING, BEGUN, STARTING):
+                called.sendall(news)
+                watch._hear(watch._links[0], watch.members[0])
+                watch._is_over()
+                found.append(watch._is_over())
+        assert found == [False, True, False, False]
+        watch._selector.close()
+        for stream in (watch._listener, *watch._links):
+            stream.close()
+        watch.members[0].close()

@@ -116,3 +116,10 @@ def test_unknown_way_to_fail_is_refused() -> None:
         CommunicationError, match=r"on_failure was given as 'ignore'; accepted is one of: abort, shrink"
     ):
         create_communicator(on_failure="ignore")
+
+
+def test_simulated_ranks_are_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in MPICH.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(CommunicationError, match=r"'simulated', whose ranks are a clock .* mpiexec started 4 ranks"):
+        create_communicator("simulated")

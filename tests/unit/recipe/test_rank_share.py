@@ -116,3 +116,96 @@ def test_another_rank_or_another_sampler_does_not_go_on() -> None:
     other = run_threads(2, lambda c: RankShare(ShuffleSampler(DATA, BATCH, 8), c))[0]
     with pytest.raises(CheckpointError, match="seed"):
         other.restore(first.state())
+
+
+# --- Ranks that are left when others are lost. ---
+
+
+def left(dealt: list[RankShare], lost: int) -> list[RankShare]:
+    """Return the shares of the ranks that are left, dealt anew."""
+    others = [share for rank, share in enumerate(dealt) if rank != lost]
+
+    def work(communicator: Communicator) -> None:
+        for _ in range(2):  # as where another one fails before the next minibatch
+            others[communicator.rank].deal_anew(communicator)
+
+    run_threads(len(others), work)
+    return others
+
+
+@pytest.mark.parametrize("drop", [True, False])
+@pytest.mark.parametrize("taken", [0, 1, 2])
+@pytest.mark.parametrize(("size", "kept"), [(4, 12), (3, 12), (6, 10)])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_what_is_left_of_an_epoch_is_dealt_out_to_those_that_are_left(
+    name: str, size: int, kept: int, taken: int, drop: bool
+) -> None:
+    """Of minibatches of 12, five ranks have 2 each; three and two ranks have the 12 again."""
+    one, dealt = SAMPLERS[name](False), shares(name, drop, size)
+    order = one.order(0).tolist()
+    before = [batch for share in dealt for batch in [next(share)["x"].tolist() for _ in range(taken)]]
+    others = left(dealt, 1)
+    after = [[batch["x"].tolist() for batch in share] for share in others]
+
+    assert sorted(x for batch in before for x in batch) == sorted(order[: 12 * taken])
+    rest = order[12 * taken :]
+    served = [x for batches in after for batch in batches for x in batch]
+    assert {len(batch) for batches in after for batch in batches[:-1]} <= {kept // (size - 1)}
+    assert len({tuple(map(len, batches)) for batches in after}) == 1  # all ranks make the same steps
+    if drop:
+        assert len(served) == len(set(served)) or name == "choice"
+        assert set(served) <= set(rest)
+        assert len(rest) - len(served) < kept
+    else:
+        assert set(served) == set(rest)
+        assert len(served) - len(rest) < size - 1
+        assert sum(share.padding_count for share in others) == len(served) - len(rest)
+    assert {share.minibatches_taken for share in others} == {taken + len(after[0])}
+    for share in others:
+        share.reset()
+    again = [x for share in others for batch in share for x in batch["x"].tolist()]
+    if not drop:
+        assert set(again) == set(SAMPLERS[name](False).order(1).tolist())
+    assert {share.minibatches_taken for share in others} == {taken + len(after[0]) + len(others[0])}
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_a_share_that_was_dealt_anew_goes_on_from_its_state(epoch: int) -> None:
+    dealt = shares("shuffle", False, 6)
+    for share in dealt:
+        for _ in range(2):
+            next(share)
+    others = left(dealt, 0)
+    for share in others:
+        if epoch:
+            share.reset()
+        next(share)
+    states = [share.state() for share in others]
+    fresh = run_threads(5, lambda c: RankShare(SAMPLERS["shuffle"](False), c))
+    for share, state in zip(fresh, states, strict=True):
+        share.restore(state)
+
+    assert [share.minibatches_taken for share in fresh] == [share.minibatches_taken for share in others]
+    for _ in range(2):
+        for share, other in zip(fresh, others, strict=True):
+            assert [b["x"].tolist() for b in share] == [b["x"].tolist() for b in other]
+            share.reset()
+            other.reset()
+
+
+def test_a_state_of_another_form_changes_nothing() -> None:
+    share = shares("shuffle", False, 2)[0]
+    state = share.state()
+    for changed in ({"dealt": {"epochs": 1}}, {"dealt": 3}, {"epoch": -1, "dealt": {"epoch": 0, "position": 1}}):
+        with pytest.raises(CheckpointError):
+            share.restore({**state, **changed})
+        assert share.state() == state
+
+
+def test_augmentations_of_a_rank_that_has_another_number_are_those_of_that_number() -> None:
+    dealt = shares("shuffle", True, 3)
+    others, fresh = left(dealt, 0), shares("shuffle", True, 2)
+
+    assert [share.seed for share in others] == [share.seed for share in fresh]
+    assert [share.identity() for share in others] == [share.identity() for share in fresh]
+    assert left(others, 0)[0].seed == SAMPLERS["shuffle"](True).seed

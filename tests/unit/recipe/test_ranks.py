@@ -219,9 +219,11 @@ def test_two_ranks_of_the_local_communicator_are_refused(monkeypatch: pytest.Mon
         set_up_ranks(recipe(), RankOptions(communicator="local"))
 
 
-def test_a_recipe_does_not_go_on_without_ranks() -> None:
-    with pytest.raises(RecipeError, match=r"'shrink'.*--resume"):
-        execute_recipe(recipe(distributed="allreduce"), rank_options=RankOptions(on_failure="shrink"))
+def test_only_a_communicator_that_survives_goes_on_without_ranks() -> None:
+    options = RankOptions(on_failure="shrink")
+    with pytest.raises(CommunicationError, match=r"'shrink'.*LocalCommunicator.*deep500\[ulfm\]"):
+        on_ranks(2, recipe(), rank_options=options)
+    assert execute_recipe(recipe(distributed="allreduce"), rank_options=options).passed  # nobody to go on without
 
 
 def test_scaled_losses_are_refused() -> None:

@@ -14,6 +14,7 @@ import pytest
 from deep500.core.errors import CommunicationError, MeasurementError, RecipeError, UnknownNameError
 from deep500.distributed.communicators.local import LocalCommunicator
 from deep500.distributed.scaling.design import ScalingDesign
+from deep500.distributed.scaling.result import ScalingResult
 from deep500.recipe import scaling
 from deep500.recipe.scaling import _batches_of_rank, _full_batches, main, scale_recipe
 from deep500.training.samplers.ordered import OrderedSampler
@@ -77,7 +78,7 @@ def test_run_of_a_recipe(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
     design = ScalingDesign((1,), launches=1, steps=2, warm_up=1)
     result = scale_recipe(recipe, design, predict_to=8, changes=["batch_size=16"], tell=told.append)
 
-    assert told[0] == "launch 1 of 1: round 1, 1 ranks"
+    assert told[0] == "launch 1 of 1: round 1, 1 rank"
     assert result.framework.startswith("reference")
     assert (result.scheme, result.batch_size) == ("allreduce", 16)
     assert [point.ranks for point in result.points] == [1]
@@ -134,3 +135,48 @@ def test_rank_reports_what_it_measured_or_why_not(recipe: str, tmp_path: Path, m
     with pytest.raises(UnknownNameError):
         main([str(tmp_path)])
     assert "no_such" in json.loads((tmp_path / "failure.000000.json").read_text())["message"]
+
+
+def test_run_that_breaks_off_loses_no_launch(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[int] = []
+
+    def until_interrupted(module: str, job: dict, ranks: int, *, threads: int, timeout_s: float) -> dict:
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(ranks)
+        return launches_here(module, job, 1, threads=threads, timeout_s=timeout_s)
+
+    monkeypatch.setattr(scaling, "run_job", until_interrupted)
+    kept: list[ScalingResult] = []
+    with pytest.raises(KeyboardInterrupt):
+        scale_recipe(recipe, DESIGN, on_launch=kept.append)
+
+    assert [sum(map(len, result.launches.values())) for result in kept] == [1, 2, 3]
+    assert [result.complete for result in kept] == [False] * 3
+    assert kept[-1].how_far == "Incomplete: 3 of 4 launches were measured."
+    assert [point.ranks for point in kept[-1].points] == [1, 2]
+    json.dumps(kept[-1].to_dict(), allow_nan=False)
+
+
+def test_launches_are_kept_where_the_prediction_breaks_off(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_messages(module: str, job: dict, ranks: int, *, threads: int, timeout_s: float) -> dict:
+        if job["kind"] == "messages":
+            raise MeasurementError("a launch failed")
+        return launches_here(module, job, ranks, threads=threads, timeout_s=timeout_s)
+
+    monkeypatch.setattr(scaling, "run_job", without_messages)
+    kept: list[ScalingResult] = []
+    with pytest.raises(MeasurementError, match="a launch failed"):
+        scale_recipe(recipe, ScalingDesign((1,), launches=1, steps=2, warm_up=0), on_launch=kept.append)
+    assert kept[-1].how_far == "Incomplete: all launches were measured, but nothing was predicted."
+
+
+def test_what_cannot_be_launched_is_found_before(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scaling, "run_job", None)
+    with pytest.raises(UnknownNameError, match="communicator named 'mpj'"):
+        scale_recipe(recipe, DESIGN, communicator="mpj")
+    monkeypatch.setattr("deep500.distributed._launch_limits.free_memory_bytes", lambda: 1 << 30)
+    for name in ("SLURM_JOB_ID", "SLURM_JOBID", "PBS_NODEFILE"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(CommunicationError, match="60000 ranks were asked for"):
+        scale_recipe(recipe, ScalingDesign((1, 60000)))

@@ -87,3 +87,15 @@ def test_labels_that_do_not_fit_are_said() -> None:
     meter = PassMeter(LinearExecutor(), "loss", "output", "label")
     with pytest.raises(TrainingError, match="A label is 3"):
         add(meter, [3], 1.0)
+
+
+def test_how_many_ranks_ran_minibatches_together_is_kept() -> None:
+    meter, again, older = (PassMeter(LinearExecutor(), "loss") for _ in range(3))
+    for ranks in (1, 3, 2):
+        meter.add({"input": np.zeros((2, 4))}, {"loss": 1.0}, ranks)
+    state = meter.state()
+    again.restore(state)
+    older.restore({name: value for name, value in state.items() if name != "ranks"})
+
+    assert (meter.most_ranks, again.most_ranks, older.most_ranks) == (3, 3, 1)
+    assert again.finish(complete=True, merge=lambda parts: {**parts, "sizes": parts["ranks"]}).samples == 6

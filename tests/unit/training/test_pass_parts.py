@@ -11,7 +11,8 @@ from deep500.training._pass_parts import merged_steps, merged_tests, record_of
 
 
 def parts(losses: list[float], sizes: list[int], **more: Any) -> dict[str, Any]:
-    return {"losses": losses, "sizes": sizes, "correct": 1, "counted": 2, "elapsed_s": 1.0, **more}
+    ranks = [1] * len(sizes)
+    return {"losses": losses, "sizes": sizes, "ranks": ranks, "correct": 1, "counted": 2, "elapsed_s": 1.0, **more}
 
 
 def test_the_loss_of_a_step_is_the_mean_over_the_samples_of_all_ranks() -> None:
@@ -19,6 +20,15 @@ def test_the_loss_of_a_step_is_the_mean_over_the_samples_of_all_ranks() -> None:
 
     assert merged == {"losses": [2.0, 6.25], "sizes": [4, 4], "correct": 2, "counted": 4, "elapsed_s": 2.5}
     assert record_of(merged, complete=True).loss == pytest.approx((2 * 4 + 6.25 * 4) / 8)
+
+
+def test_of_ranks_that_were_lost_the_sizes_count() -> None:
+    """Three ranks took the first step, and two of them the second one."""
+    merged = merged_steps([parts([1.0, 4.0], [2, 3], ranks=[3, 2]), parts([3.0, 7.0], [2, 3], ranks=[3, 2])])
+
+    assert (merged["losses"], merged["sizes"]) == ([2.0, 5.5], [6, 6])
+    alone = merged_steps([parts([1.0, 4.0], [2, 3], ranks=[3, 1])])
+    assert (alone["losses"], alone["sizes"]) == ([1.0, 4.0], [6, 3])
 
 
 def test_steps_without_a_loss_have_none() -> None:

@@ -107,3 +107,16 @@ def test_result_is_the_same_in_every_run() -> None:
         return buffer.tobytes()
 
     assert len({result for _ in range(5) for result in run_threads(4, add)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("color", "key"), [("a", 0), (-1, 0), (1.5, 0), (True, 0), (2**31, 0), (0, "k"), (0, None), (0, 2**40)]
+)
+def test_what_is_no_group_is_refused(color: object, key: object) -> None:
+    with pytest.raises(CommunicationError, match=r"Received the (color|key) .* of a group of ranks\. Accepted"):
+        LocalCommunicator().split(color, key)  # type: ignore[arg-type]
+
+
+def test_what_ranks_do_is_a_function() -> None:
+    with pytest.raises(CommunicationError, match="Received None as what each rank does"):
+        run_threads(2, None)  # type: ignore[arg-type]

@@ -11,10 +11,15 @@ from deep500.core.errors import MeasurementError
 from deep500.distributed.communicators.local import LocalCommunicator, run_threads
 from deep500.distributed.distributed_optimizer import DistributedOptimizer
 from deep500.distributed.metrics._distributed_training import distributed_optimizer, uncounted
+from deep500.distributed.metrics.communication_volume import CommunicationVolume
+from deep500.distributed.metrics.consensus_distance import ConsensusDistance
+from deep500.distributed.metrics.exposed_exchange import ExposedExchange
+from deep500.distributed.metrics.staleness import Staleness
+from deep500.measure.metric import TestMetric
 from deep500.recipe.recipe import Recipe
 from deep500.recipe.runner import execute_recipe
 from deep500.training.optimizers.gradient_descent import GradientDescent
-from tests.unit.distributed.support import RankExecutor
+from tests.unit.distributed.support import RankExecutor, batch
 
 NAMES = ("communication_volume", "exposed_exchange", "consensus_distance", "staleness")
 
@@ -83,3 +88,23 @@ def test_what_metrics_exchange_is_not_counted() -> None:
         return buffer[0], (communicator.ledger.snapshot() - before).sent_bytes
 
     assert run_threads(2, exchange) == [(2.0, 0), (2.0, 0)]
+
+
+@pytest.mark.parametrize("make", [CommunicationVolume, ConsensusDistance, ExposedExchange, Staleness])
+def test_end_needs_a_begin_each_time(make: type[TestMetric]) -> None:
+    optimizer = DistributedOptimizer(GradientDescent(RankExecutor()), LocalCommunicator())
+    metric = make()
+    for _ in range(2):
+        with pytest.raises(MeasurementError, match=f"{make.__name__} ends a run that was not begun"):
+            metric.end(None)
+        metric.begin(optimizer)
+        optimizer.step(batch())
+        metric.end(None)
+
+
+def test_begin_that_is_refused_has_begun_nothing() -> None:
+    metric = ConsensusDistance()
+    with pytest.raises(MeasurementError, match="received None"):
+        metric.begin(None)
+    with pytest.raises(MeasurementError, match="not begun"):
+        metric.end(None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import sys
 import time
@@ -88,3 +90,18 @@ def test_reports_appear_whole(tmp_path: Path) -> None:
 
 def test_names_of_failures_match() -> None:
     assert processes._FAILURE.format(rank="*").startswith("failure.")
+
+
+def test_fault_of_a_users_code_is_told_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "planted_user_code.py").write_text("import json\n\n\ndef step():\n    json.loads('{')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    step = importlib.import_module("planted_user_code").step
+
+    for error in (ValueError("no traceback"), RecipeError("its own")):
+        report_failure(str(tmp_path), error, 0)
+        assert ".py" not in (tmp_path / "failure.000000.json").read_text()
+    with pytest.raises(ValueError, match="Expecting") as caught:
+        step()
+    report_failure(str(tmp_path), caught.value, 0)
+    message = str(processes._reported(json.loads((tmp_path / "failure.000000.json").read_text())))
+    assert message.startswith(f"Rank 0 failed: {tmp_path / 'planted_user_code.py'}:5: JSONDecodeError: Expecting")

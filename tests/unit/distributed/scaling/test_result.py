@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -66,3 +67,22 @@ def test_picture_marks_oversubscribed_ranks(result: ScalingResult, tmp_path: Pat
 def test_words_for_intervals() -> None:
     assert with_interval("s", Estimate(0.002)) == "2 ms (no interval)"
     assert with_interval("s", Estimate(0.002, 0.001, 0.003)) == "2 ms (1 .. 3)"
+
+
+def test_run_that_broke_off_says_how_far_it_came(result: ScalingResult, tmp_path: Path) -> None:
+    assert result.how_far == ""
+    assert result.to_dict()["complete"] is True
+    without = dataclasses.replace(result, complete=False, prediction=None)
+    assert without.how_far == "Incomplete: all launches were measured, but nothing was predicted."
+
+    taken = {2: result.launches[2][:1]}
+    points = summarise_scaling(taken, DESIGN, 32)
+    first = dataclasses.replace(without, launches=taken, points=points)
+    assert first.how_far == "Incomplete: 1 of 18 launches were measured; nothing on 1, 64 ranks."
+    first.write(tmp_path / "r.json")
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert (document["complete"], document["base_case"]["ranks"]) == (False, 2)
+    assert document["design"]["ranks"] == [1, 2, 64]
+    assert document["base_case"]["text"].startswith("the same parallel program on 2 ranks")
+    first.draw(tmp_path / "r.svg")
+    assert "Incomplete: 1 of 18" in (tmp_path / "r.svg").read_text()

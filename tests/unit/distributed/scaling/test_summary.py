@@ -85,3 +85,14 @@ def test_rate_of_a_time() -> None:
 
     assert (rate.value, rate.low, rate.high) == (4.0, 2.0, 8.0)
     assert Estimate(2.0).over(8.0) == Estimate(4.0)
+
+
+def test_run_that_broke_off_has_what_was_measured() -> None:
+    design = ScalingDesign((1, 2, 4))
+    one, two = [launch(1, 1.6 + 0.01 * n) for n in range(7)], [launch(2, 1.0 + 0.01 * n) for n in range(6)]
+    base, point = summarise_scaling({1: one, 2: two}, design, 32)
+    assert point.efficiency.basis == "launches"  # the six rounds that have both
+    assert (base.ranks, point.ranks) == (1, 2)
+
+    (only,) = summarise_scaling({4: [launch(4, 1.0)]}, design, 32)
+    assert (only.ranks, only.efficiency, only.speedup) == (4, Estimate(1.0), Estimate(1.0))

@@ -72,3 +72,18 @@ def test_arguments_that_are_not_accepted_are_refused() -> None:
     ):
         with pytest.raises(TrainingError, match=r"was given as .*; accepted are"):
             make()
+
+
+def test_block_that_is_larger_than_the_gradient_is_one_block() -> None:
+    values = np.array([1.0, 3.0, -2.0, -6.0])
+    for block in (4, 10**12, 10**30):
+        scheme = OneBit(block)
+        assert scheme.decode(4, *scheme.encode(values)).tolist() == [2.0, 2.0, -4.0, -4.0]
+        norms, levels = QSGD(127, block).encode(values, np.random.default_rng(0))
+        assert QSGD(127, block).decode(norms, levels) == pytest.approx(values, abs=norms[0] / 127)
+
+
+def test_parameter_without_an_element_is_sent_as_it_is() -> None:
+    scheme = PowerSGD(1)
+    assert not any(scheme.is_thin(np.zeros(shape)) for shape in ((0, 2), (2, 0), (0,), ()))
+    assert scheme.is_thin(np.zeros((4, 4)))

@@ -36,3 +36,5 @@ def test_neighbours_are_where_the_topology_says() -> None:
 def test_an_unknown_topology_is_refused() -> None:
     with pytest.raises(TrainingError, match=r"topology was given as 'rings'\. Did you mean 'ring'\?"):
         DPSGD("rings")
+    with pytest.raises(TrainingError, match=r"topology was given as \['ring'\]\. Accepted are: exponential"):
+        DPSGD(["ring"])  # type: ignore[arg-type]
