@@ -12,7 +12,7 @@ TESTS_ALONE = tests/architecture/test_lazy_imports.py tests/unit/measure/samplin
     tests/unit/measure/metrics/test_wallclock_time.py tests/unit/measure/metrics/test_resident_memory.py \
     tests/unit/workloads/_operator_check/test_measuring.py tests/unit/cli/test_main.py tests/unit/cli/test_process.py \
     $(addprefix tests/unit/distributed/,test_launch.py scaling/test_processes.py scaling/test_exchange_recorder.py) \
-    $(addprefix tests/conformance/test_,measurement_validity.py workloads.py faults.py survivors.py) \
+    $(addprefix tests/conformance/test_,measurement_validity.py workloads.py faults.py survivors.py survivor_recipes.py slurm.py) \
     $(addprefix tests/conformance/test_,distributed.py distributed_recipes.py torch_distributed.py)
 FRAMEWORKS ?= pytorch tensorflow onnxruntime reference
 PYTEST_ARGS ?=

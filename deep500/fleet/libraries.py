@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from deep500.core.requirement import Requirement
 
-__all__ = ["DEFUSEDXML", "FILELOCK", "HTCONDOR", "JINJA", "LIFELINES", "PACKAGING", "POLARS", "YAML"]
+__all__ = ["DEFUSEDXML", "FILELOCK", "HTCONDOR", "JINJA", "PACKAGING", "POLARS", "YAML"]
 
 POLARS = Requirement("polars", "fleet", ("polars",))
-LIFELINES = Requirement("lifelines", "fleet", ("lifelines",))
 JINJA = Requirement("jinja2", "fleet", ("Jinja2",))
 YAML = Requirement("yaml", "fleet", ("PyYAML",))
 DEFUSEDXML = Requirement("defusedxml", "fleet", ("defusedxml",))

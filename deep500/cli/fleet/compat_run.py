@@ -68,8 +68,16 @@ def run_command(
     backend = on or read.backend or "local"
     given = _options(option or ())
     options = given if given or backend != read.backend else dict(read.options)
-    with ProgressLine(quiet) as line:
-        ran, plan = run_campaign(read, backend, options, rerun=rerun or (), generate_only=generate_only, tell=line.tell)
+    try:
+        with ProgressLine(quiet) as line:
+            ran, plan = run_campaign(
+                read, backend, options, rerun=rerun or (), generate_only=generate_only, tell=line.tell
+            )
+    except KeyboardInterrupt:
+        typer.echo(
+            f"Interrupted. What has come is kept; go on with: deep500 fleet compat run {_folder(read)}", err=True
+        )
+        raise
     print_document(_document(ran, plan), as_json, lambda: _show(ran, plan, generate_only))
     return PASSED
 

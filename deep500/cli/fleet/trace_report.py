@@ -76,23 +76,27 @@ def trace_report_command(
 ) -> int:
     """Tell when the tasks of a trace succeed or fail, and what goes with it."""
     from deep500.fleet.reading import read_outcomes
+    from deep500.fleet.trace.observed import NothingSeenError
     from deep500.fleet.trace.report import report_trace
 
     check_outputs(paths, page=page, picture=picture)
     with ProgressLine(quiet) as line:
         line.tell("reading")
         table, read = read_outcomes(paths, format)
-        report = report_trace(
-            table,
-            classic=classic,
-            factors=factor or (),
-            times_s=None if at is None else [3600.0 * hours for hours in at],
-            confidence=confidence,
-            top=top,
-            resamples=resamples,
-            seed=seed,
-            tell=line.tell,
-        )
+        try:
+            report = report_trace(
+                table,
+                classic=classic,
+                factors=factor or (),
+                times_s=None if at is None else [3600.0 * hours for hours in at],
+                confidence=confidence,
+                top=top,
+                resamples=resamples,
+                seed=seed,
+                tell=line.tell,
+            )
+        except NothingSeenError as error:
+            raise NothingSeenError(f"{error}{_faults(read)}") from error
         line.tell("drawing")
         if page is not None:
             from deep500.fleet.trace.trace_page import trace_page
@@ -104,6 +108,16 @@ def trace_report_command(
     print_document(document, as_json, lambda: _show(report, read))
     print_written(as_json, page=page, picture=picture)
     return PASSED
+
+
+def _faults(read: InputReport) -> str:
+    """Return what was wrong with the input, where something was: it may be why nothing is left."""
+    counts: dict[str, int] = {}
+    for problem in read.problems:
+        what = f"{problem.kind.value}: {problem.effect}" if problem.effect else problem.kind.value
+        counts[what] = counts.get(what, 0) + problem.count
+    told = "; ".join(f"{count:,} {what}" for what, count in counts.items())
+    return f" Faults of the input: {told}." if told else ""
 
 
 def _draw(report: TraceReport, path: str) -> None:
@@ -136,7 +150,7 @@ def _show(report: TraceReport, read: InputReport) -> None:
     print()
     print_table(wording.share_rows([report.whole]))
     for factor in report.factors:
-        print(f"\nBy {factor.title}\n{wording.test_text(factor)}")
+        print(f"\nBy {wording.name_text(factor.title)}\n{wording.test_text(factor)}")
         print_table(wording.group_rows(factor.groups))
         print()
         print_table(wording.share_rows(factor.groups))

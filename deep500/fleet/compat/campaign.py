@@ -5,16 +5,17 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from deep500.core.errors import FleetError
+from deep500.core.errors import FileWriteError, FleetError
 from deep500.core.files import read_regular, write_atomically
 from deep500.core.strict_json import parse_json
-from deep500.core.texts import message_of, shown_path
+from deep500.core.texts import message_of, shown, shown_path
 from deep500.fleet.compat.cell import Cell, DroppedCell
 
 __all__ = ["CAMPAIGN_FILE", "Campaign"]
@@ -98,13 +99,12 @@ class Campaign:
         self._copy_job()
         for cell in cells:
             folder = self.cell_folder(cell)
-            folder.mkdir(parents=True, exist_ok=True)
+            _make_folder(folder)
             left = [folder / name for name in _LEFT_BY_ATTEMPT if (folder / name).exists()]
             if left:
                 older = folder / "attempts" / str(self.attempts(cell) + 1)
-                older.mkdir(parents=True)
-                for path in left:
-                    path.rename(older / path.name)
+                _make_folder(older)
+                _move(left, older)
             self._copy_probe(cell)
             write_atomically(folder / "requirements.txt", _lines([*cell.pip_options, *cell.requirements]))
             content = {**cell.to_dict(), **_probe(cell), "campaign": self.name, "attempt": self.attempts(cell) + 1}
@@ -125,17 +125,18 @@ class Campaign:
         _copy(text, self.job_folder / "probes" / f"{probe_name(cell.probe)}.py")
 
     def attempts(self, cell: Cell) -> int:
-        """Return how many older attempts of a cell there are."""
+        """Return the number of the last of the older attempts of a cell; 0 where there are none."""
         older = self.cell_folder(cell) / "attempts"
-        return sum(1 for path in older.iterdir() if path.name.isdigit()) if older.is_dir() else 0
+        numbers = [int(path.name) for path in older.iterdir() if path.name.isdecimal()] if older.is_dir() else []
+        return max(numbers, default=0)
 
     def write(self) -> None:
         """Write ``campaign.json``.
 
         Raises:
-            FileWriteError: It cannot be written.
+            FileWriteError: It or its folder cannot be written.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        _make_folder(self.folder)
         content = {
             "format": _FORMAT,
             "name": self.name,
@@ -162,15 +163,20 @@ class Campaign:
         Raises:
             FleetError: There is none, or its file cannot be read.
         """
-        place = Path(folder).resolve()
-        path = place / CAMPAIGN_FILE
         try:
-            content = parse_json(read_regular(path).decode("utf-8"))
-        except OSError as error:
+            place = Path(folder).resolve()
+            path = place / CAMPAIGN_FILE
+            data = read_regular(path)
+        except (OSError, RuntimeError, ValueError) as error:  # a link to itself, a null byte
             raise FleetError(
-                f"There is no campaign in {shown_path(folder)}: {CAMPAIGN_FILE} cannot be read ({error.strerror}). "
-                "Make one: deep500 fleet compat plan MATRIX --campaign FOLDER."
+                f"There is no campaign in {shown_path(folder)}: {CAMPAIGN_FILE} cannot be read "
+                f"({getattr(error, 'strerror', None) or message_of(error)}). Make one: deep500 fleet compat plan "
+                "MATRIX --campaign FOLDER."
             ) from error
+        try:
+            text = data.decode("utf-8")
+            content = parse_json(text)
+            json.dumps(content, ensure_ascii=False).encode()  # no half of a character, which could not be written
         except ValueError as error:
             raise FleetError(f"{shown_path(path)} cannot be read: {message_of(error)}") from error
         return _campaign_of(place, content)
@@ -178,7 +184,7 @@ class Campaign:
     def _copy_job(self) -> None:
         """Copy what jobs run. A job that runs meanwhile keeps the file that it has open."""
         probes = self.job_folder / "probes"
-        probes.mkdir(parents=True, exist_ok=True)
+        _make_folder(probes)
         package = resources.files("deep500.fleet.compat")
         for name in _JOB_FILES:
             _copy(package.joinpath(name).read_text(encoding="utf-8"), self.job_folder / name)
@@ -189,8 +195,24 @@ class Campaign:
                 _copy(probe.read_text(encoding="utf-8"), probes / probe.name.removesuffix(".tmpl"))
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileWriteError(f"The folder {shown_path(folder)} cannot be made: {error.strerror or error}") from error
+
+
+def _move(paths: Iterable[Path], folder: Path) -> None:
+    for path in paths:
+        try:
+            path.rename(folder / path.name)
+        except OSError as error:
+            said = f"{shown_path(path)} cannot be moved to {shown_path(folder)}: {error.strerror or error}"
+            raise FileWriteError(said) from error
+
+
 def _copy(text: str, target: Path) -> None:
-    if not target.exists() or target.read_text(encoding="utf-8") != text:
+    if not target.exists() or target.read_bytes() != text.encode("utf-8"):
         write_atomically(target, text)
 
 
@@ -208,34 +230,52 @@ def _lines(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+#: What each field of ``campaign.json`` is.
+_FIELDS: Mapping[str, tuple[type, ...]] = {
+    "name": (str,),
+    "created": (int, float),
+    "matrix": (dict,),
+    "matrix_hash": (str,),
+    "cells": (list,),
+    "dropped": (list,),
+    "estimate": (dict,),
+    "notes": (list,),
+    "backend": (str, type(None)),
+    "options": (dict,),
+}
+
+
 def _campaign_of(folder: Path, content: Any) -> Campaign:
+    place = shown_path(folder / CAMPAIGN_FILE)
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise FleetError(
-            f"{shown_path(folder / CAMPAIGN_FILE)} is no campaign of format {_FORMAT}; plan it anew with this version."
-        )
+        raise FleetError(f"{place} is no campaign of format {_FORMAT}; plan it anew with this version.")
+    for name, kinds in _FIELDS.items():
+        if name not in content:
+            raise FleetError(f"{place} lacks the field {name!r}; plan the campaign anew.")
+        if not isinstance(content[name], kinds) or isinstance(content[name], bool):
+            raise FleetError(f"{place} holds {shown(content[name])} as {name!r}; plan the campaign anew.")
+    texts = [content["name"], content["matrix_hash"], *content["notes"], *content["options"].values()]
+    wrong = [text for text in texts if not isinstance(text, str) or not text.isprintable()]
+    if wrong:
+        raise FleetError(f"{place} holds {shown(wrong[0])} where a text of one line is needed; plan the campaign anew.")
     try:
         cells = tuple(Cell.from_dict(cell) for cell in content["cells"])
-        names = [cell.cell_id for cell in cells]
-        twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
-        if twice is not None:
-            raise FleetError(f"The cell {twice!r} is there twice; plan the campaign anew.")
-        dropped = tuple(
-            DroppedCell(Cell.from_dict(item["cell"]), item["source"], item["reason"]) for item in content["dropped"]
-        )
-        return Campaign(
-            folder,
-            content["name"],
-            float(content["created"]),
-            content["matrix"],
-            content["matrix_hash"],
-            cells,
-            dropped,
-            content["estimate"],
-            tuple(content["notes"]),
-            content["backend"],
-            content["options"],
-        )
+        twice = [name for name, count in Counter(cell.cell_id for cell in cells).items() if count > 1]
+        if twice:
+            raise FleetError(f"The cell {twice[0]!r} is there twice; plan the campaign anew.")
+        dropped = tuple(DroppedCell.from_dict(item) for item in content["dropped"])
     except FleetError as error:
-        raise FleetError(f"{shown_path(folder / CAMPAIGN_FILE)}: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FleetError(f"{shown_path(folder / CAMPAIGN_FILE)} lacks a field, or it is wrong: {error}.") from error
+        raise FleetError(f"{place}: {error}") from error
+    return Campaign(
+        folder,
+        content["name"],
+        float(content["created"]),
+        content["matrix"],
+        content["matrix_hash"],
+        cells,
+        dropped,
+        content["estimate"],
+        tuple(content["notes"]),
+        content["backend"],
+        content["options"],
+    )

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,41 @@ _IDENTITY = (
     "adapter",
     "requirements",
 )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value.isprintable()
+
+
+def _is_optional_text(value: Any) -> bool:
+    return value is None or _is_text(value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_optional_count(value: Any) -> bool:
+    return value is None or _is_count(value)
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and re.fullmatch(r"[0-9]+(\.[0-9]+)*", value) is not None)
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e9
+
+
+#: What each field may hold where it is read, and how to say so; others hold a text or nothing.
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(("framework", "version", "module"), (_is_text, "a text")),
+    "python": (lambda value: value is not None and _is_number(value), "a version such as 3.11"),
+    **dict.fromkeys(("cuda", "compute_capability"), (_is_number, "a version of numbers or null")),
+    **dict.fromkeys(("ranks", "cpus"), (_is_count, "a whole number of at least 1")),
+    "memory_mb": (_is_optional_count, "a whole number of at least 1 or null"),
+    **dict.fromkeys(("timeout_s", "environment_timeout_s"), (_is_time, "a number of seconds")),
+}
 
 
 @dataclass(frozen=True)
@@ -107,18 +142,24 @@ class Cell:
         Raises:
             FleetError: A field is missing, unknown or of a wrong kind.
         """
+        if not isinstance(content, Mapping):
+            raise FleetError(f"A cell is {shown(content)}; an object is needed.")
         names = {field.name for field in dataclasses.fields(cls)}
         given = {name: value for name, value in content.items() if name in names}
         for name in ("requirements", "pip_options"):
             value = given.get(name, [])
-            if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+            if not isinstance(value, (list, tuple)) or not all(map(_is_text, value)):
                 raise FleetError(f"{name!r} of a cell is {shown(value)}; a list of texts is needed.")
             given[name] = tuple(value)
+        for name, value in given.items():
+            fits, needed = _KINDS.get(name, (_is_optional_text, "a text or null"))
+            if name not in ("requirements", "pip_options") and not fits(value):
+                raise FleetError(f"{name!r} of a cell is {shown(value)}; {needed} is needed.")
         try:
             cell = cls(**given)
-            named = cell.cell_id
-        except (TypeError, AttributeError) as error:
+        except TypeError as error:
             raise FleetError(f"A cell cannot be read: {error}.") from error
+        named = cell.cell_id
         if content.get("cell_id", named) != named:
             raise FleetError(
                 f"The cell {shown(content['cell_id'])} holds what is named {named!r}: it was changed after it was "
@@ -144,3 +185,14 @@ class DroppedCell:
     def to_dict(self) -> dict[str, Any]:
         """Return it as what JSON can hold."""
         return {"cell": self.cell.to_dict(), "source": self.source, "reason": self.reason}
+
+    @classmethod
+    def from_dict(cls, content: Any) -> DroppedCell:
+        """Return the cell that :meth:`to_dict` wrote.
+
+        Raises:
+            FleetError: A field is missing, or of a wrong kind.
+        """
+        if not isinstance(content, Mapping) or not all(_is_text(content.get(name)) for name in ("source", "reason")):
+            raise FleetError(f"A dropped cell is {shown(content)}; its cell, source and reason are needed.")
+        return cls(Cell.from_dict(content.get("cell", {})), content["source"], content["reason"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from deep500.core.texts import one_line
 from deep500.fleet.compat.campaign import Campaign
 from deep500.fleet.compat.job_record import STAGES
 from deep500.fleet.compat.joining import ReadRecord, read_record
@@ -98,7 +99,9 @@ def collect_campaign(campaign: Campaign) -> Collected:
         if record.backwards:
             report.add(ProblemKind.CLOCK_SKEW, source, len(record.backwards), record.backwards, "kept as they are")
         stages[cell.cell_id] = {stage: _went(record, stage) for stage in STAGES}
-        details[cell.cell_id] = {stage: str(record.stages.get(stage, {}).get("detail", "")) for stage in STAGES}
+        details[cell.cell_id] = {
+            stage: one_line(str(record.stages.get(stage, {}).get("detail", ""))) for stage in STAGES
+        }
     return Collected(campaign, outcomes, stages, details, report)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from deep500.core.files import read_regular
 from deep500.core.strict_json import parse_json
-from deep500.core.texts import message_of, one_line
+from deep500.core.texts import message_of, one_line, shown
 from deep500.fleet.compat.backend import SchedulerState
 from deep500.fleet.compat.cell import Cell
 from deep500.fleet.compat.job_record import RECORD_FILE, STAGES
@@ -71,14 +71,16 @@ def read_record(folder: Path) -> ReadRecord:
         return ReadRecord()
     except (OSError, ValueError) as error:
         return ReadRecord(fault=f"{RECORD_FILE} cannot be read: {message_of(error)}")
-    fault = _fault(content)
+    fault = _fault(content, folder.name)
     return ReadRecord(content) if fault is None else ReadRecord(fault=f"{RECORD_FILE} cannot be used: {fault}")
 
 
-def _fault(content: Any) -> str | None:
+def _fault(content: Any, cell_id: str) -> str | None:
     """Return what a record lacks."""
     if not isinstance(content, dict):
         return "it is no JSON object"
+    if content.get("cell", cell_id) != cell_id:
+        return f"it is that of another cell, {shown(content['cell'])}"
     stages, error = content.get("stages"), content.get("error")
     if not isinstance(stages, dict) or not isinstance(content.get("finished"), bool):
         return "it has no stages, or does not say whether it is finished"
@@ -144,7 +146,7 @@ def join(cell: Cell, campaign: str, record: ReadRecord, state: SchedulerState | 
         "skipped": ", ".join(record.skipped) or None,
         "job": None if state is None else state.label,
     }
-    labels.update({name: str(value) for name, value in told.items() if value is not None})
+    labels.update({name: one_line(str(value)) for name, value in told.items() if value is not None})
     return Outcome(
         key=cell.cell_id,
         group=campaign,
@@ -161,7 +163,7 @@ def join(cell: Cell, campaign: str, record: ReadRecord, state: SchedulerState | 
 def _of_record(record: ReadRecord, state: SchedulerState | None) -> tuple[str, str | None]:
     """Return status and cause of a record that is finished."""
     assert record.content is not None
-    error = record.content["error"]
+    error = record.content.get("error")
     if error is None:
         wrong = [stage for stage in STAGES if record.stages.get(stage, {}).get("ok") is not True]
         return ("missing", f"the record ends without a word on {wrong[0]}") if wrong else ("passed", None)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
@@ -13,9 +15,10 @@ from typing import Any
 
 from deep500._version import __version__
 from deep500.core.errors import FleetError, near_miss
-from deep500.core.files import read_regular
-from deep500.core.texts import one_line, shown, shown_path
-from deep500.fleet.libraries import YAML
+from deep500.core.texts import message_of, shown
+from deep500.fleet.compat._matrix_file import read_content
+from deep500.fleet.libraries import PACKAGING
+from deep500.recipe.shipped import shipped_recipes
 
 __all__ = ["Matrix"]
 
@@ -47,19 +50,8 @@ class Matrix:
             FleetError: It cannot be read, or a key or value is not accepted.
             MissingDependencyError: The library that reads YAML is not installed.
         """
-        YAML.require("Reading a matrix")
         place = Path(path)
-        try:
-            text = read_regular(place).decode("utf-8-sig")
-        except OSError as error:
-            raise FleetError(f"The matrix {shown_path(place)} cannot be read: {error.strerror or error}.") from error
-        except UnicodeDecodeError as error:
-            raise FleetError(f"The matrix {shown_path(place)} is no UTF-8 (byte {error.start}); save it so.") from error
-        content = _parsed(text, place)
-        if content is None:
-            raise FleetError(f"The matrix {shown_path(place)} is empty; it needs at least the key 'frameworks'.")
-        _check(content, place)
-        return cls(content, place.resolve())
+        return cls(read_content(place), place.resolve())
 
     @property
     def hash(self) -> str:
@@ -97,7 +89,8 @@ class Matrix:
         lines = [option for key, option in _PIP_SWITCHES.items() if merged.get(key)]
         for key, option in _PIP_TEXTS.items():
             values = merged.get(key, [])
-            lines += [f"{option} {self._located(value)}" for value in ([values] if isinstance(values, str) else values)]
+            places = [values] if isinstance(values, str) else values
+            lines += [f"{option} {shlex.quote(self._located(value))}" for value in places]
         return tuple(lines)
 
     def way(self, framework: str, cuda: str | None) -> Mapping[str, Any]:
@@ -106,7 +99,11 @@ class Matrix:
         return found
 
     def requirements(self, framework: str, version: str, cuda: str | None, recipe: str | None) -> tuple[str, ...]:
-        """Return what pip installs, the framework first."""
+        """Return what pip installs, the framework first.
+
+        Raises:
+            FleetError: A line names no package.
+        """
         said, way = self.frameworks[framework], self.way(framework, cuda)
         extras = [*said.get("extras", ()), *way.get("extras", ())]
         lines = [f"{framework}[{','.join(extras)}]=={version}" if extras else f"{framework}=={version}"]
@@ -114,30 +111,44 @@ class Matrix:
             lines += layer.get("extra_requirements", ())
         if recipe is not None:
             lines.append(self._deep500())
-        return tuple(dict.fromkeys(map(self._with_location, lines)))
+        return tuple(dict.fromkeys(map(self._requirement, lines)))
 
     def recipe(self, name: str | None) -> str | None:
-        """Return a recipe as jobs name it: a file by its absolute path, one that comes with Deep500 by its name."""
+        """Return a recipe as jobs name it: a file by its absolute path, one that comes with Deep500 by its name.
+
+        Raises:
+            FleetError: There is no such file; or no such recipe, where cells install this release of Deep500.
+        """
+        if name is not None and not name.endswith(".py"):
+            known = shipped_recipes()
+            if "deep500" not in self.content and name not in known:
+                raise FleetError(
+                    f"There is no recipe {shown(name)}, which the matrix names.{near_miss(name, known)} There are: "
+                    f"{', '.join(known)}, and files of your own (mine.py)."
+                )
         if name is None or not name.endswith(".py"):
             return name
-        path = self._path(name)
-        if not path.is_file():
-            raise FleetError(f"The recipe {shown(name)} of the matrix is no file beside it.")
-        return str(path)
+        return str(self._file(name, f"The recipe {shown(name)} of the matrix"))
 
     def probe(self, framework: str) -> str | None:
         """Return the name of a framework's snippets as the matrix gives it; that of a file becomes absolute.
 
         Raises:
-            FleetError: There is no such file.
+            FleetError: There are none.
         """
         name: str | None = self.frameworks[framework].get("probe")
-        if name is None or not name.endswith(".py"):
+        if name is None:
             return name
-        path = self._path(name)
-        if not path.is_file():
-            raise FleetError(f"The probe {shown(name)} of {framework!r} in the matrix is no file beside it.")
-        return str(path)
+        if name.endswith(".py"):
+            return str(self._file(name, f"The probe {shown(name)} of {framework!r} in the matrix"))
+        folder = resources.files("deep500.fleet.compat").joinpath("probes")
+        known = sorted(each.name.partition(".")[0] for each in folder.iterdir() if each.name.endswith(".py.tmpl"))
+        if re.sub(r"[-_.]+", "_", name.lower()) not in known:
+            raise FleetError(
+                f"There is no probe {shown(name)}, which {framework!r} in the matrix names.{near_miss(name, known)} "
+                f"There are: {', '.join(known)}, and files of your own (mine.py)."
+            )
+        return name
 
     def _deep500(self) -> str:
         return str(self.content.get("deep500", f"deep500=={__version__}"))
@@ -146,92 +157,55 @@ class Matrix:
         """Return a place for pip; what is no address is a path."""
         return value if "://" in value else str(self._path(value))
 
-    def _with_location(self, line: str) -> str:
-        """Return a requirement; one that is a path becomes absolute."""
+    def _requirement(self, line: str) -> str:
+        """Return a requirement as pip is given it; one that is a path becomes absolute."""
         if line.startswith((".", "/", "~")) or (line.endswith((".whl", ".tar.gz")) and "://" not in line):
-            return str(self._path(line))
+            path = self._path(line)
+            if not path.exists():
+                raise FleetError(f"The requirement {shown(line)} of the matrix is no file or folder beside it.")
+            return str(path)
+        if line.startswith("-"):
+            raise FleetError(
+                f"The requirement {shown(line)} of the matrix is an option of pip; write packages, and options under "
+                "the key 'pip'."
+            )
+        if "://" not in line:
+            _check_requirement(line)
         return line
 
+    def _file(self, name: str, what: str) -> Path:
+        path = self._path(name)
+        if not path.is_file():
+            raise FleetError(f"{what} is no file beside it.")
+        return path
+
     def _path(self, value: str) -> Path:
-        return (self.path.parent / Path(value).expanduser()).resolve()
+        """Return a path of the matrix, absolute.
+
+        Raises:
+            FleetError: It cannot be one: a user that there is not, a link to itself, a name that is too long.
+        """
+        try:
+            path = (self.path.parent / Path(value).expanduser()).resolve()
+            path.exists()
+        except (OSError, RuntimeError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or message_of(error)
+            raise FleetError(f"{shown(value)} of the matrix is no path: {reason.rstrip('.')}.") from error
+        return path
 
 
-def _parsed(text: str, place: Path) -> Any:
-    import yaml
-
-    try:
-        return yaml.load(text, _loader())
-    except yaml.YAMLError as error:
-        raise FleetError(f"The matrix {shown_path(place)} is no YAML: {one_line(str(error))}.") from error
-    except RecursionError as error:
-        raise FleetError(f"The matrix {shown_path(place)} is nested too deeply.") from error
-
-
-def _loader() -> Any:
-    """Return the safe loader, which in addition refuses a key that is given twice."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML brings no types
-        """Reads plain values only."""
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            """Return a mapping, unless it says something twice."""
-            keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-            for number, key in enumerate(keys):
-                if key in keys[:number]:
-                    raise yaml.YAMLError(f"the key {shown(key)} is given twice{node.value[number][0].start_mark}")
-            return super().construct_mapping(node, deep)
-
-    return Loader
-
-
-def _check(content: Any, place: Path) -> None:
-    """Hold a matrix to its schema and name the first fault.
+def _check_requirement(line: str) -> None:
+    """Hold a line to what a requirement is, so that a slip does not fail in every cell.
 
     Raises:
-        FleetError: It does not follow it.
+        FleetError: It is none.
     """
-    import jsonschema
+    PACKAGING.require("Planning a campaign")
+    from packaging.requirements import InvalidRequirement, Requirement
 
-    schema = json.loads(resources.files("deep500.fleet.compat").joinpath("matrix.schema.json").read_text("utf-8"))
-    faults = sorted(
-        jsonschema.Draft202012Validator(schema).iter_errors(content), key=lambda fault: list(fault.path) == []
-    )
-    if faults:
-        fault = _deepest(faults[0])
-        where = ".".join(str(part) for part in fault.absolute_path) or "the matrix itself"
-        raise FleetError(f"The matrix {shown_path(place)} is not accepted at {where}: {_said(fault)}")
-
-
-def _deepest(fault: Any) -> Any:
-    """Return the fault within the alternative that the value comes nearest to."""
-
-    def nearness(inner: Any) -> tuple[bool, int, bool]:
-        of_another_kind = inner.validator == "type" and inner.absolute_path == fault.absolute_path
-        return not of_another_kind, len(inner.absolute_path), inner.validator == "additionalProperties"
-
-    return max(map(_deepest, fault.context), key=nearness) if fault.context else fault
-
-
-def _said(fault: Any) -> str:
-    """Return what is wrong, what is accepted and what to do."""
-    value = fault.instance
-    if fault.validator == "additionalProperties":
-        known = list(fault.schema.get("properties", {}))
-        unknown = next(key for key in value if key not in known)
-        return f"the key {shown(unknown)} is not known.{near_miss(unknown, known)} Accepted: {', '.join(known)}."
-    if isinstance(value, float) and "string" in _types(fault):
-        return f"{value!r} is a number; write it in quotes, since 3.10 without them is read as 3.1."
-    if fault.validator == "type" and isinstance(value, int) and "string" in _types(fault):
-        return f"{value!r} is a number; write it in quotes."
-    if fault.validator == "required":
-        missing = [key for key in fault.validator_value if key not in value]
-        return f"the key {missing[0]!r} is missing."
-    if fault.validator == "pattern":
-        return f"{shown(value)} is not accepted; needed is what matches {fault.validator_value}."
-    return f"{one_line(fault.message)[:300]}."
-
-
-def _types(fault: Any) -> Iterable[str]:
-    types = fault.validator_value if fault.validator == "type" else ()
-    return [types] if isinstance(types, str) else types
+    try:
+        Requirement(line)
+    except InvalidRequirement as error:
+        raise FleetError(
+            f"The requirement {shown(line)} of the matrix is none, such as 'scipy>=1.11' (PEP 508); correct it."
+        ) from error

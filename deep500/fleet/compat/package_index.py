@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -51,7 +52,7 @@ class PackageIndex:
         """
         if self._offline:
             return Offer((), "it was not asked (--offline)")
-        words = [word for line in options for word in line.split(" ", 1)]
+        words = [word for line in options for word in shlex.split(line)]
         words += ["--pre"] if pre and "--pre" not in words else []
         question = (distribution, python, *words)
         if question not in self._answers:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deep500.core.errors import FleetError
-from deep500.core.texts import shown_path
+from deep500.core.texts import message_of, shown_path
 from deep500.fleet.compat.campaign import CAMPAIGN_FILE, Campaign
 from deep500.fleet.compat.cell import Cell, DroppedCell
 from deep500.fleet.compat.cost import estimate_cost
@@ -34,7 +34,7 @@ _ENVIRONMENT_TIMEOUT_S = 1800.0
 
 def plan_campaign(
     matrix: Matrix,
-    folder: str | Path,
+    folder: str | Path | None,
     *,
     offline: bool = False,
     older: OutcomeTable | None = None,
@@ -45,7 +45,7 @@ def plan_campaign(
 
     Args:
         matrix: What is combined.
-        folder: Where the campaign will be.
+        folder: Where the campaign will be; ``None`` where it will not be written.
         offline: Whether to ask no package index.
         older: Outcomes of older campaigns, for the cost.
         seed: Seed of the cost's interval.
@@ -54,8 +54,8 @@ def plan_campaign(
     Raises:
         FleetError: The matrix contradicts itself, ``newest N`` cannot be answered, or the folder is a campaign already.
     """
-    place = Path(folder).resolve()
-    if (place / CAMPAIGN_FILE).exists():
+    place = _place(folder or matrix.path.parent)
+    if folder is not None and (place / CAMPAIGN_FILE).exists():
         raise FleetError(f"{shown_path(folder)} holds a campaign already; name another folder, or go on with that one.")
     index = PackageIndex(offline)
     pruner = Pruner(matrix, index)
@@ -86,6 +86,19 @@ def plan_campaign(
     )
 
 
+def _place(folder: str | Path) -> Path:
+    try:
+        place = Path(folder).resolve()
+        place.stat()
+    except FileNotFoundError:
+        return place
+    except (OSError, RuntimeError, ValueError) as error:
+        raise FleetError(f"The campaign cannot be in {str(folder)!r}: {message_of(error)}.") from error
+    if not place.is_dir():
+        raise FleetError(f"The campaign cannot be in {shown_path(folder)}: it is no folder; name another.")
+    return place
+
+
 def expand(matrix: Matrix, index: PackageIndex) -> Iterator[Cell]:
     """Yield all combinations of a matrix, in its order; versions of ``newest N`` come from the package index.
 
@@ -99,7 +112,7 @@ def expand(matrix: Matrix, index: PackageIndex) -> Iterator[Cell]:
         pythons,
         matrix.axis("cuda", [None]),
         matrix.axis("compute_capability", [None]),
-        matrix.axis("ranks", [1]),
+        [int(ranks) for ranks in matrix.axis("ranks", [1])],
         recipes,
     )
     size = 1
@@ -162,6 +175,6 @@ def _cell(
         matrix.requirements(framework, version, cuda, recipe),
         matrix.pip_options(framework, cuda),
         cpus=ranks * int(content.get("cpus_per_rank", 1)),
-        memory_mb=content.get("memory_mb"),
+        memory_mb=int(content["memory_mb"]) if "memory_mb" in content else None,
         **seconds,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from deep500.core.errors import FleetError
+from deep500.core.errors import FleetError, near_miss
 from deep500.core.texts import shown
 from deep500.fleet.compat.cell import Cell
 from deep500.fleet.compat.matrix import NO_CUDA, Matrix
@@ -18,9 +18,8 @@ from packaging.version import InvalidVersion, Version  # noqa: E402
 
 __all__ = ["Pruner", "newest_first"]
 
-#: Keys of a rule that are compared as versions, and those that are compared as they are.
+#: Keys of a rule that are compared as versions.
 _COMPARED = ("version", "python", "cuda", "compute_capability", "ranks")
-_EQUAL = ("framework", "recipe")
 
 
 class Pruner:
@@ -29,7 +28,7 @@ class Pruner:
     What costs nothing to find out is asked first, and the package index last.
 
     Attributes:
-        notes: What could not be found out, each once.
+        notes: What could not be found out or has no effect, each once.
     """
 
     def __init__(self, matrix: Matrix, index: PackageIndex) -> None:
@@ -39,9 +38,14 @@ class Pruner:
             FleetError: A version or a specifier of the matrix is none.
         """
         self._matrix, self._index = matrix, index
-        self._rules = [(rule, _conditions(rule)) for rule in matrix.content.get("rules", ())]
+        self._rules = [(rule, _conditions(rule, matrix)) for rule in matrix.content.get("rules", ())]
         self._newest = {name: self._kept(name) for name in matrix.frameworks}
-        self.notes: list[str] = []
+        self.notes: list[str] = [
+            f"The rule {shown(rule['reason'])} is of {rule['framework']}, which the matrix does not try."
+            f"{near_miss(rule['framework'], matrix.frameworks)}"
+            for rule, _ in self._rules
+            if rule.get("framework", next(iter(matrix.frameworks))) not in matrix.frameworks
+        ]
 
     def reason(self, cell: Cell) -> tuple[str, str] | None:
         """Return what says that a cell is dropped, and why; ``None`` for one that is tried."""
@@ -136,7 +140,16 @@ def _version(text: str) -> Version:
         raise FleetError(f"{shown(text)} is no version, such as 2.13.0 (PEP 440); correct the matrix.") from error
 
 
-def _conditions(rule: Mapping[str, Any]) -> list[Callable[[Cell], bool]]:
+def _specifiers(said: Any) -> SpecifierSet:
+    """Return what a rule says of versions; a version by itself means itself."""
+    text = str(said)
+    try:
+        return SpecifierSet(f"=={Version(text)}")
+    except InvalidVersion:
+        return SpecifierSet(text)
+
+
+def _conditions(rule: Mapping[str, Any], matrix: Matrix) -> list[Callable[[Cell], bool]]:
     """Return what has to hold for a rule."""
 
     def compared(name: str, specifiers: SpecifierSet) -> Callable[[Cell], bool]:
@@ -154,15 +167,17 @@ def _conditions(rule: Mapping[str, Any]) -> list[Callable[[Cell], bool]]:
             conditions.append(lambda cell, name=name: getattr(cell, name) is None)  # type: ignore[misc]
             continue
         try:
-            conditions.append(compared(name, SpecifierSet(str(rule[name]))))
+            conditions.append(compared(name, _specifiers(rule[name])))
         except InvalidSpecifier as error:
             raise FleetError(
-                f"{shown(rule[name])} of the rule {shown(rule['reason'])} is no specifier such as '<2.16' or "
-                f"'>=3.10,<3.12' (PEP 440), nor '{NO_CUDA}'; correct {name!r}."
+                f"{shown(rule[name])} of the rule {shown(rule['reason'])} is no version, no specifier such as '<2.16' "
+                f"or '>=3.10,<3.12' (PEP 440), nor '{NO_CUDA}'; correct {name!r}."
             ) from error
-    for name in _EQUAL:
-        if name in rule:
-            conditions.append(lambda cell, name=name: getattr(cell, name) == rule[name])  # type: ignore[misc]
+    if "framework" in rule:
+        conditions.append(lambda cell: cell.framework == rule["framework"])
+    if "recipe" in rule:
+        recipe = None if rule["recipe"] == NO_CUDA else matrix.recipe(rule["recipe"])
+        conditions.append(lambda cell: cell.recipe == recipe)
     return conditions
 
 

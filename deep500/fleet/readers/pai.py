@@ -28,19 +28,29 @@ _TABLES = {
 }  # fmt: skip
 
 _NAME = re.compile(r"pai_(job|task|instance)_table(?:\.csv)?(?:\.gz)?")
-_STATUSES = {"Terminated": "passed", "Failed": "failed", "Running": "missing", "Waiting": "missing"}
+_STATUSES = {
+    "Terminated": "passed",
+    "Failed": "failed",
+    "Running": "missing",
+    "Waiting": "missing",
+    "Interrupted": "cancelled",
+}
+#: What `deep500 fleet trace generate` writes beside the tables: the truth about them, and no table.
+_TRUTH_FILE = "truth.json"
+
 _CAUSES = {"Running": "running", "Waiting": "waiting"}
 
 
 class PaiReader(Reader):
     """The folder with ``pai_job_table.csv``, ``pai_task_table.csv`` and ``pai_instance_table.csv`` (or ``.csv.gz``).
 
-    An outcome is a task: its key is ``job/task``, its group the job's user. Terminated has passed, a task that runs or
-    waits is ``missing``. Started and ended are the task's own times, submitted is when its job began to be there. GPUs
-    are ``plan_gpu`` (percent of one) times the number of instances that were planned. The labels ``instances``,
-    ``instances_started``, ``instances_ended`` and ``machines`` sum up its instances: their number, the earliest
-    beginning, the latest end, and the number of different machines. Only the table of tasks has to be there. Column
-    names are taken from a first line or a file ``.header`` that has them, else they are the published ones.
+    An outcome is a task: its key is ``job/task``, its group the job's user. Terminated has passed, Interrupted (a
+    status of instances) was ``cancelled``, a task that runs or waits is ``missing``. Started and ended are the task's
+    own times, submitted is when its job began to be there. GPUs are ``plan_gpu`` (percent of one) times the number of
+    instances that were planned. The labels ``instances``, ``instances_started``, ``instances_ended`` and ``machines``
+    sum up its instances: their number, the earliest beginning, the latest end, and the number of different machines.
+    Only the table of tasks has to be there. Column names are taken from a first line or a file ``.header`` that has
+    them, else they are the published ones.
 
     Source: Weng et al., MLaaS in the Wild, NSDI 2022; the trace's description in alibaba/clusterdata,
     cluster-trace-gpu-v2020.
@@ -85,7 +95,8 @@ def _tables(folder: Path) -> dict[str, Path]:
 
 def _count_others(folder: Path, report: InputReport) -> None:
     """Count files that do not belong to the trace."""
-    others = [file.name for file in sorted(folder.iterdir()) if not file.name.startswith(("pai_", "."))]
+    known = ("pai_", ".")
+    others = [f.name for f in sorted(folder.iterdir()) if not f.name.startswith(known) and f.name != _TRUTH_FILE]
     report.add(ProblemKind.UNRECOGNISED, str(folder), len(others), others)
 
 

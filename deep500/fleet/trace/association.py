@@ -13,12 +13,10 @@ from scipy.stats import t as student
 
 from deep500.fleet.trace.factors import FoundFactor
 from deep500.fleet.trace.observed import CENSORED, FAILED, PASSED, ObservedTrace
-from deep500.fleet.trace.survival import distinct
+from deep500.fleet.trace.survival import FEWEST_CLUSTERS, distinct
 from deep500.measure.statistics import holm
 
 __all__ = ["RankCorrelation", "correlations", "spearman"]
-
-_FEWEST_CLUSTERS = 5
 
 Floats = NDArray[np.float64]
 
@@ -104,7 +102,7 @@ def spearman(x: Floats, y: Floats, clusters: NDArray[np.int64], confidence: floa
     sums = np.bincount(clusters, weights=(influence - influence.mean()) / len(x))
     count = distinct(clusters)
     result = RankCorrelation("", "", len(x), count, rho, None, None, None, None)
-    if count < _FEWEST_CLUSTERS or abs(rho) == 1:
+    if count < FEWEST_CLUSTERS or abs(rho) == 1:
         return result
     error = math.sqrt(float((sums**2).sum()) * count / (count - 1)) / (1 - rho**2)
     z, wide = math.atanh(rho), float(student.ppf(0.5 + confidence / 2, count - 1)) * error

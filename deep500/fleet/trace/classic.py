@@ -73,7 +73,8 @@ class ClassicCorrelation:
         factor: The factor.
         cut_s: Only tasks of fewer seconds are in it.
         logarithmic: Whether the picture's axis of values is.
-        r: The correlation; ``None`` with fewer than two groups, or means that are all the same.
+        r: The correlation; ``None`` with fewer than two groups, means that are all the same, or values too
+            large to be squared.
         p_value: Its p-value, with three groups or more.
         adjusted_p: The same after Holm's correction for all of the view.
         groups: The groups.
@@ -170,8 +171,7 @@ def classic_view(table: OutcomeTable) -> ClassicView:
 
 def _groups(rows: pl.DataFrame, column: str, dtype: type[pl.DataType]) -> tuple[ClassicGroup, ...]:
     values = pl.col(column).cast(dtype, strict=False)
-    if dtype == pl.String:
-        values = pl.when(values != "").then(values)
+    values = pl.when(values != "" if dtype == pl.String else values.is_finite()).then(values)
     grouped = (
         rows.select(values.alias("value"), "__runtime")
         .drop_nulls()
@@ -188,8 +188,10 @@ def _correlation(
     x, y = np.array([group.value for group in groups], dtype=float), np.array([group.mean_s for group in groups])
     r = p = None
     if len(groups) >= 2 and y.std() > 0:
-        result = pearsonr(x, y)
-        r, p = float(result.statistic), float(result.pvalue) if len(groups) >= 3 else None
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = pearsonr(x, y)
+        if np.isfinite(result.statistic):
+            r, p = float(result.statistic), float(result.pvalue) if len(groups) >= 3 else None
     return ClassicCorrelation(outcome, factor, cut, logarithmic, r, p, None, groups)
 
 

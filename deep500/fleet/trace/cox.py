@@ -21,6 +21,9 @@ Floats = NDArray[np.float64]
 #: The search ends with the step whose gain of twice the likelihood is as small: a ten-thousandth of an error.
 _STEPS, _HALVINGS, _TOLERANCE = 40, 20, 1e-8
 
+#: A last step as large, or a coefficient as far from 0 (in standard deviations), is that of an effect without an end.
+_ENDLESS, _FARTHEST = 0.1, 50.0
+
 #: From so many rows on, the search begins where a sample of a fiftieth ends: the same result in fewer steps.
 _MANY, _FIRST = 200_000, 50
 
@@ -68,7 +71,8 @@ class CoxFit:
     def p_values(self) -> Floats:
         """p-values of each coefficient being 0, over clusters."""
         degrees = self.clusters - 1 if self.clusters else math.inf
-        return np.asarray(2 * student.sf(np.abs(self.coefficients / self.robust), degrees))
+        errors = np.where(self.robust > 0, self.robust, np.nan)
+        return np.asarray(np.nan_to_num(2 * student.sf(np.abs(self.coefficients) / errors, degrees), nan=1.0))
 
 
 def critical(clusters: int, confidence: float) -> float:
@@ -155,14 +159,18 @@ def fit_cox(
         clusters: The cluster of each row.
 
     Raises:
-        FleetError: Nothing ended, or the covariates say the same (one is a sum of others).
+        FleetError: Nothing ended, the covariates say the same (one is a sum of others), or one of them tells for
+            certain who ends, so that its effect is without bounds.
     """
     x, scale = _standardised(durations, ended, covariates, names)
     beta = np.zeros(x.shape[1])
     if len(x) >= _MANY and ended[::_FIRST].sum() > 10 * x.shape[1]:
         beta, *_ = _search(_Problem(durations[::_FIRST], ended[::_FIRST], x[::_FIRST]), beta)
     problem = _Problem(durations, ended, x)
-    beta, value, information, converged = _search(problem, beta)
+    beta, value, information, converged, endless = _search(problem, beta)
+    if endless.any():
+        without = ", ".join(name for name, far in zip(names, endless) if far)
+        raise FleetError(f"No number tells the effect of {without}: it says for certain which rows end this way first.")
     if np.linalg.cond(information) > 1e10:
         raise FleetError(f"The covariates {', '.join(names)} say the same in other words; leave one out.")
     variance = np.linalg.inv(information)
@@ -203,13 +211,17 @@ def _standardised(
     return np.asfortranarray((covariates - covariates.mean(axis=0)) / scale), scale  # columns are worked on one by one
 
 
-def _search(problem: _Problem, beta: Floats) -> tuple[Floats, float, Floats, bool]:
-    """Return where Newton's steps end, the log-likelihood and information there, and whether they ended."""
+def _search(problem: _Problem, beta: Floats) -> tuple[Floats, float, Floats, bool, NDArray[np.bool_]]:
+    """Return where Newton's steps end, the log-likelihood and information there, whether they ended, what runs away.
+
+    A coefficient runs away where a covariate tells for certain who ends first, or never: the likelihood rises ever less
+    and steps stay as large as they are.
+    """
     value, gradient, information = problem.evaluate(beta)
     for _ in range(_STEPS):
         step = np.linalg.lstsq(information, gradient, rcond=None)[0]
         if float(gradient @ step) < _TOLERANCE:
-            return beta + step, value, information, True
+            return beta + step, value, information, True, np.abs(step) > _ENDLESS
         for _ in range(_HALVINGS):
             tried = problem.evaluate(beta + step)
             if tried[0] >= value - 1e-12 * abs(value):
@@ -217,9 +229,9 @@ def _search(problem: _Problem, beta: Floats) -> tuple[Floats, float, Floats, boo
             step = step / 2
         beta = beta + step
         value, gradient, information = tried
-        if np.abs(beta).max() > 50:  # it runs away: some covariate tells for certain who never ends
+        if np.abs(beta).max() > _FARTHEST:
             break
-    return beta, value, information, False
+    return beta, value, information, False, np.abs(beta) > _FARTHEST
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,12 @@ _AXES = {factor.name: factor.title for factor in FACTORS}
 #: More points than these are drawn as a picture within the picture.
 _RASTER = 1000
 
+#: More curves cannot be told apart.
+_MOST_CURVES = 20
+
+#: By what factor of time the bars of two neighbouring groups are apart.
+_APART = 1.06
+
 
 def curves_figure(groups: Sequence[GroupReport], title: str) -> Figure:
     """Return three pictures side by side: the share that still runs, that has failed, that has passed."""
@@ -34,48 +41,70 @@ def curves_figure(groups: Sequence[GroupReport], title: str) -> Figure:
     axes = figure.subplots(1, 3)
     panels = (("running", "still running (Kaplan-Meier)"), ("failed", "failed (Aalen-Johansen)"),
               ("passed", "passed (Aalen-Johansen)"))  # fmt: skip
+    shown = sorted(sorted(range(len(groups)), key=lambda place: -groups[place].rates.tasks)[:_MOST_CURVES])
+    left_out = len(groups) - len(shown)
+    groups = [groups[place] for place in shown]
+    low, high = _time_limits(groups)
     for axis, (name, label) in zip(axes, panels, strict=True):
         for place, group in enumerate(groups):
             colour = colours[place % len(colours)]
-            values = getattr(group.curves, name)
-            times = [max(time, 1.0) for time in group.curves.times_s]
+            values = (1.0 if name == "running" else 0.0, *getattr(group.curves, name))
+            times = [low, *(max(time, low) for time in group.curves.times_s)]
             style = "-" if place < len(colours) else "--"
             axis.step(times, values, where="post", color=colour, linestyle=style, linewidth=1.4)
             if name != "running":
-                _bars(axis, group, name, colour)
+                _bars(axis, group, name, colour, _APART ** (place - (len(groups) - 1) / 2))
         axis.set_title(label, fontsize=9, loc="left")
-        _time_axis(axis)
+        _time_axis(axis, low, high)
         axis.set_ylim(0, 1)
     axes[0].set_ylabel("share of tasks")
     handles = [axes[0].get_lines()[place] for place in range(len(groups))]
     names = [f"{escaped(group.group)[:32]} ({group.rates.tasks:,})" for group in groups]
+    barred = any(at.failed.low is not None or at.passed.low is not None for group in groups for at in group.at)
+    told = ["number of tasks in parentheses"]
+    if barred:
+        told.append("vertical bars: intervals over users, side by side to be told apart")
+    if left_out:
+        told.append(f"{left_out:,} smaller groups are not drawn")
     figure.legend(handles, names, loc="outside lower left", ncols=5, frameon=False, fontsize=8)
-    figure.suptitle(escaped(title), x=0.01, ha="left", fontsize=10)
+    figure.suptitle(f"{escaped(title)} ({'; '.join(told)})", x=0.01, ha="left", fontsize=10)
     return figure
 
 
-def _bars(axis: Axes, group: GroupReport, name: str, colour: str) -> None:
-    """Draw the intervals over users at the times for which there are some."""
+def _bars(axis: Axes, group: GroupReport, name: str, colour: str, shift: float) -> None:
+    """Draw the intervals over users at the times for which there are some, shifted so that none hides another."""
     for at in group.at:
         share = getattr(at, name)
         if share.low is not None and share.high is not None:
-            axis.vlines(at.time_s, share.low, share.high, color=colour, linewidth=1.2)
+            axis.vlines(at.time_s * shift, share.low, share.high, color=colour, linewidth=1.2)
 
 
-def _time_axis(axis: Axes) -> None:
+def _time_limits(groups: Sequence[GroupReport]) -> tuple[float, float]:
+    """Return where the axis of time begins and ends: from a second on, or from less where all ended within a minute."""
+    longest = max(time for group in groups for time in group.curves.times_s)
+    if longest <= 0:
+        return 1.0, 60.0
+    low = 1.0 if longest >= 60 else 10.0 ** math.floor(math.log10(longest * 1e-3))
+    return low, longest * (longest / low) ** 0.05
+
+
+def _time_axis(axis: Axes, low: float, high: float) -> None:
     axis.set_xscale("log")
-    low, high = axis.get_xlim()
     ticks = [
+        (1e-9, "1 ns"),
+        (1e-6, "1 µs"),
+        (1e-3, "1 ms"),
         (1.0, "1 s"),
         (60.0, "1 min"),
         (3600.0, "1 h"),
         (86400.0, "1 d"),
         (7 * 86400.0, "1 w"),
         (60 * 86400.0, "60 d"),
+        (365 * 86400.0, "1 y"),
     ]
     axis.set_xticks([time for time, _ in ticks], [label for _, label in ticks])
     axis.set_xticks([], minor=True)
-    axis.set_xlim(max(low, 1.0), high)
+    axis.set_xlim(low, high)
     axis.set_xlabel("time since the task began (logarithmic)", fontsize=8)
     axis.tick_params(labelsize=8)
     axis.grid(visible=True, color="#dddddd", linewidth=0.6)

@@ -121,15 +121,27 @@ def _numbers(factor: Factor, column: str, trace: ObservedTrace) -> FoundFactor:
     there = np.isfinite(values)
     if len(distinct) <= _OWN_GROUPS:
         codes[there] = np.searchsorted(distinct, known)
-        groups = tuple(f"{value:g}" for value in distinct)
+        groups = tuple(_told_apart(distinct))
     else:
         cuts = np.unique(np.quantile(known, (0.2, 0.4, 0.6, 0.8), method="inverted_cdf"))
         cuts = cuts[cuts < distinct[-1]]
         codes[there] = np.searchsorted(cuts, known, side="left")
-        edges = [f"{cut:.4g}" for cut in cuts]
+        edges = _told_apart(cuts)
         between = [f"over {low} to {high}" for low, high in itertools.pairwise(edges)]
         groups = (f"to {edges[0]}", *between, f"over {edges[-1]}")
     return FoundFactor(factor, column, values, codes, groups, int((~there).sum()))
+
+
+def _told_apart(values: NDArray[np.float64]) -> list[str]:
+    """Return texts of different numbers, with as many digits as they need to differ, four at least."""
+    for digits in range(4, 18):
+        texts = [
+            f"{value:.{digits}g}" if abs(value) < 1e4 or abs(value) >= 1e7 else f"{value:.{max(digits, 7)}g}"
+            for value in values
+        ]
+        if len(set(texts)) == len(texts):
+            break
+    return texts
 
 
 def _names(factor: Factor, column: str, trace: ObservedTrace, top: int) -> FoundFactor:

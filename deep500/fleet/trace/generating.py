@@ -7,7 +7,11 @@ thousand.
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -19,7 +23,7 @@ from numpy.typing import NDArray
 
 from deep500.core.counts import check_count
 from deep500.core.errors import FileWriteError, FleetError
-from deep500.core.files import write_atomically
+from deep500.core.signals import signals_deferred
 from deep500.core.texts import shown_path
 from deep500.fleet.outcome_table import OutcomeTable
 from deep500.fleet.trace.hazards import EFFECTS, REFERENCE, TYPE_SHARES, CauseHazard, Hazards, positive_stable
@@ -32,6 +36,9 @@ TRUTH_FILE = "truth.json"
 
 #: So many jobs are made at once.
 _PIECE = 100_000
+
+#: More jobs would be more than 40 GB of tables, more users more than a gigabyte of memory.
+_MOST_JOBS, _MOST_USERS = 100_000_000, 10_000_000
 
 #: Instances of one job: from 2 on, at most the largest of seed 004; the tail of a Pareto distribution of this index.
 _FEWEST, _MOST, _TAIL = 2, 6330, 1.75
@@ -83,7 +90,7 @@ def generate_trace(
     users: int | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
-    """Write the tables of a trace (jobs, tasks, instances) and the truth about it.
+    """Write the tables of a trace (jobs, tasks, instances) and the truth about it: all of it, or nothing.
 
     Args:
         folder: Where to write; it is made where it is not there.
@@ -101,35 +108,60 @@ def generate_trace(
         FileWriteError: A file cannot be written.
     """
     hazards = hazards or Hazards()
-    check_count("seed", seed, least=0, error=FleetError)
+    jobs, seed, count = _checked(jobs, seed, users)
+    if not str(folder):
+        raise FleetError("A trace was to be written to a folder without a name; name one.")
     place = Path(folder)
-    there = [name for name in (*FILES, TRUTH_FILE) if (place / name).exists()]
-    if there:
-        raise FleetError(f"{shown_path(folder)} holds {there[0]} already; name another folder, or remove it.")
+    try:
+        there = [name for name in (*FILES, TRUTH_FILE) if (place / name).exists()]
+        if there:
+            raise FleetError(f"{shown_path(folder)} holds {there[0]} already; name another folder, or remove it.")
+        with _whole_or_nothing(place) as draft:
+            truth = _write(draft, jobs, seed, hazards, count, tell)
+    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
+        said = (error.strerror if isinstance(error, OSError) else None) or error
+        raise FileWriteError(f"A trace cannot be written to {shown_path(folder)}: {said}.") from error
+    return truth
+
+
+@contextmanager
+def _whole_or_nothing(place: Path) -> Iterator[Path]:
+    """Give a hidden folder to write in; what is in it moves to its place at the end, or nothing is left behind."""
+    made = [folder for folder in (place, *place.parents) if not folder.exists()]
+    place.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(dir=place, prefix=".trace.", suffix=".partial"))
+    try:
+        yield draft
+        with signals_deferred():
+            for name in (*FILES, TRUTH_FILE):
+                os.replace(draft / name, place / name)
+            made = []
+    finally:
+        with signals_deferred():
+            shutil.rmtree(draft, ignore_errors=True)
+            for folder in made:
+                with suppress(OSError):
+                    folder.rmdir()
+
+
+def _write(
+    place: Path, jobs: int, seed: int, hazards: Hazards, users: int, tell: Callable[[str], None]
+) -> dict[str, Any]:
+    """Write the tables piece by piece, then the truth; return that."""
     counted = {"jobs": 0, "tasks": 0, "instances": 0}
     statuses = dict.fromkeys(map(str, _STATUSES), 0)
-    count = _user_count(users, check_count("jobs", jobs, least=1, error=FleetError))
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        files = [(place / name).open("wb") for name in FILES]
-        try:
-            for first, generator, who, tasks in _pieces(jobs, seed, hazards, count):
-                frames = _frames(first, generator, who, tasks, hazards)
-                for name, frame, file in zip(counted, frames, files, strict=True):
-                    frame.write_csv(file, include_header=False)
-                    counted[name] += frame.height
-                for name, number in zip(_STATUSES, np.bincount(tasks.status, minlength=len(_STATUSES))):
-                    statuses[str(name)] += int(number)
-                tell(f"{counted['jobs']:,} of {jobs:,} jobs")
-        finally:
-            for file in files:
-                file.close()
-    except OSError as error:
-        raise FileWriteError(
-            f"A trace cannot be written to {shown_path(folder)}: {error.strerror or error}."
-        ) from error
-    truth = {"format": "pai", "seed": seed, **counted, "users": count, "task_statuses": statuses, **hazards.truth()}
-    write_atomically(place / TRUTH_FILE, json.dumps(truth, indent=2) + "\n", "truth of a trace")
+    with ExitStack() as stack:
+        files = [stack.enter_context((place / name).open("wb")) for name in FILES]
+        for first, generator, who, tasks in _pieces(jobs, seed, hazards, users):
+            frames = _frames(first, generator, who, tasks, hazards)
+            for name, frame, file in zip(counted, frames, files, strict=True):
+                frame.write_csv(file, include_header=False)
+                counted[name] += frame.height
+            for name, number in zip(_STATUSES, np.bincount(tasks.status, minlength=len(_STATUSES))):
+                statuses[str(name)] += int(number)
+            tell(f"{counted['jobs']:,} of {jobs:,} jobs")
+    truth = {"format": "pai", "seed": seed, **counted, "users": users, "task_statuses": statuses, **hazards.truth()}
+    (place / TRUTH_FILE).write_text(json.dumps(truth, indent=2) + "\n", encoding="utf-8")
     return truth
 
 
@@ -138,8 +170,7 @@ def generate_outcomes(
 ) -> OutcomeTable:
     """Return the tasks of the trace that :func:`generate_trace` writes, as reading it gives them."""
     hazards = hazards or Hazards()
-    check_count("seed", seed, least=0, error=FleetError)
-    count = _user_count(users, check_count("jobs", jobs, least=1, error=FleetError))
+    jobs, seed, count = _checked(jobs, seed, users)
     frames = []
     for first, generator, who, tasks in _pieces(jobs, seed, hazards, count):
         plans = _plans(generator, tasks, hazards)
@@ -167,10 +198,17 @@ def generate_outcomes(
     return OutcomeTable(pl.concat(frames))
 
 
-def _user_count(users: int | None, jobs: int) -> int:
-    return (
-        check_count("users", users, least=1, error=FleetError) if users is not None else min(1242, max(5, jobs // 40))
-    )
+def _checked(jobs: int, seed: int, users: int | None) -> tuple[int, int, int]:
+    """Return the numbers of jobs, the seed and the number of users, where they are accepted."""
+    check_count("seed", seed, least=0, error=FleetError)
+    check_count("jobs", jobs, least=1, error=FleetError)
+    if users is not None:
+        check_count("users", users, least=1, error=FleetError)
+    count = min(1242, max(5, jobs // 40)) if users is None else users
+    for name, number, most in (("jobs", jobs, _MOST_JOBS), ("users", count, _MOST_USERS)):
+        if number > most:
+            raise FleetError(f"{name} was given as {number:,}; accepted are at most {most:,}.")
+    return int(jobs), int(seed), int(count)
 
 
 def _pieces(

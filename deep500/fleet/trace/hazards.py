@@ -24,6 +24,12 @@ REFERENCE = {"plan_gpu": 100.0, "plan_cpu": 600.0, "plan_mem": 29.0, "size": 1.0
 #: The GPU types of seed 004, with their shares of the users' first choices.
 TYPE_SHARES = {"MISC": 0.25, "P100": 0.22, "T4": 0.25, "V100": 0.2, "V100M32": 0.08}
 
+#: Accepted scales (in hours), shapes, and logarithms of effects: beyond, times overflow.
+_LEAST, _MOST, _MOST_EFFECT = 1e-4, 1e9, 10.0
+
+#: Accepted lengths of a trace in days: a minute to three thousand years.
+_LEAST_DAYS, _MOST_DAYS = 1 / 1440, 1e6
+
 Floats = NDArray[np.float64]
 
 
@@ -53,14 +59,23 @@ class CauseHazard:
     def __post_init__(self) -> None:
         """Check what was given."""
         for what, values in (("scale", self.scale_h), ("shape", self.shape)):
-            if set(values) != set(TYPE_SHARES) or not all(value > 0 for value in values.values()):
+            if set(values) != set(TYPE_SHARES):
                 raise FleetError(
-                    f"The {what} of a hazard was given as {shown(dict(values))}; one above 0 is needed for each of "
-                    f"{', '.join(TYPE_SHARES)}."
+                    f"The {what} of a hazard was given for {', '.join(map(shown, values)) or 'nothing'}; it is needed "
+                    f"for {', '.join(TYPE_SHARES)}."
+                )
+            wrong = [value for value in values.values() if not _LEAST <= value <= _MOST]
+            if wrong:
+                raise FleetError(
+                    f"The {what} of a hazard was given as {wrong[0]:g}; accepted is from {_LEAST:g} to {_MOST:g}"
+                    f"{' hours' if what == 'scale' else ''}."
                 )
         unknown = sorted(set(self.effects) - set(EFFECTS))
         if unknown:
             raise FleetError(f"There is no effect of {shown(unknown[0])}; accepted are {', '.join(EFFECTS)}.")
+        wild = [value for value in self.effects.values() if not abs(value) <= _MOST_EFFECT]
+        if wild:
+            raise FleetError(f"An effect was given as {wild[0]:g}; accepted is from {-_MOST_EFFECT} to {_MOST_EFFECT}.")
         if not 0 < self.stability <= 1:
             raise FleetError(f"The stability of users is {self.stability:g}; accepted is above 0, up to 1.")
 
@@ -78,7 +93,8 @@ class CauseHazard:
         shape = np.array([self.shape[name] for name in names])[types]
         beta = np.array([self.effects.get(name, 0.0) for name in EFFECTS])
         left = generator.standard_exponential(len(types)) / (users * np.exp(x @ beta))
-        times: Floats = scale * left ** (1.0 / shape)
+        with np.errstate(over="ignore"):  # a time beyond all numbers is one that nobody sees
+            times: Floats = scale * left ** (1.0 / shape)
         return times
 
     def truth(self) -> dict[str, Any]:
@@ -138,8 +154,8 @@ class Hazards:
     Attributes:
         failed: The rate of failing.
         passed: The rate of succeeding.
-        cancelled_per_h: The rate at which someone ends it. The PAI tables have no status for that: it is written as
-            ``Interrupted``, as they do for instances, and read as one that is not known.
+        cancelled_per_h: The rate at which someone ends it. The PAI tables have no status of tasks for that: it is
+            written as ``Interrupted``, as they do for instances, and read as cancelled.
         days: How long the trace is: what still runs at its end is seen no longer.
         missing: The share of the plans (CPU, memory, GPU) that are not written down, whatever they are.
     """
@@ -152,11 +168,12 @@ class Hazards:
 
     def __post_init__(self) -> None:
         """Check what was given."""
-        if not (self.days > 0 and self.cancelled_per_h >= 0 and 0 <= self.missing < 1):
+        right = _LEAST_DAYS <= self.days <= _MOST_DAYS and 0 <= self.cancelled_per_h <= _MOST
+        if not (right and 0 <= self.missing < 1):
             raise FleetError(
                 f"A trace of {self.days:g} days, {self.cancelled_per_h:g} cancellations an hour and {self.missing:g} "
-                "missing plans cannot be made: accepted are above 0 days, from 0 cancellations, from 0 and below 1 "
-                "missing."
+                f"missing plans cannot be made: accepted are days from {_LEAST_DAYS:.4f} (a minute) to "
+                f"{_MOST_DAYS:,.0f}, cancellations from 0 to {_MOST:g}, and missing plans from 0, below 1."
             )
 
     @classmethod

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from deep500.core.errors import FleetError
+from deep500.core.texts import escaped
 from deep500.fleet.trace.cox import CoxFit, critical, fit_cox, proportionality
 from deep500.fleet.trace.factors import FoundFactor
 from deep500.fleet.trace.observed import FAILED, PASSED, ObservedTrace
+from deep500.fleet.trace.survival import FEWEST_CLUSTERS, distinct
 from deep500.measure.statistics import holm
 
 __all__ = ["CauseModel", "Effect", "SplitEffect", "cause_models"]
@@ -27,6 +30,9 @@ _MOST_MISSING = 0.5
 
 #: A covariate of which the others leave less than this share of the variance is told by them.
 _SAME = 1e-8
+
+#: The logarithm of the largest number.
+_LARGEST = math.log(sys.float_info.max)
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,13 @@ def cause_models(
     x = np.stack([column[rows] for column in taken.columns]).T
     taken.columns.clear()
     duration, user, event = trace.duration_s[rows], trace.user[rows], trace.event[rows]
+    users = distinct(user)
+    if users < FEWEST_CLUSTERS:
+        notes.append(
+            f"The errors of the Cox models take tasks as independent, for they are of {users} "
+            f"{'user' if users == 1 else 'users'}, and errors over users need {FEWEST_CLUSTERS}: they may be too small."
+        )
+        user = np.arange(len(rows))
     told = _independent(x)
     same = [name for place, name in enumerate(taken.names) if place not in told]
     if same:
@@ -160,7 +173,8 @@ def cause_models(
     for place, (cause, fit) in enumerate(fits.items()):
         code = FAILED if cause == "failed" else PASSED
         corrected = adjusted[place * len(names) : (place + 1) * len(names)]
-        models.append(_model(cause, fit, units, corrected, (duration, event == code, x, user), confidence))
+        model = _model(cause, fit, units, corrected, (duration, event == code, x, user), confidence)
+        models.append(replace(model, users=users))
     return models, notes
 
 
@@ -215,7 +229,7 @@ def _indicators(trace: ObservedTrace, found: FoundFactor, taken: _Covariates) ->
         )
         return
     if len(rare):
-        names = ", ".join(found.groups[code] for code in rare)
+        names = ", ".join(escaped(found.groups[code]) for code in rare)
         taken.notes.append(
             f"{found.factor.title} {names}: fewer than {_FEWEST_EVENTS} failed or passed, so that no effect can be "
             f"told; their tasks are not in the Cox models."
@@ -249,9 +263,9 @@ def _model(
         Effect(
             covariate=name,
             unit=units[j],
-            ratio=math.exp(fit.coefficients[j]),
-            low=math.exp(low[j]),
-            high=math.exp(high[j]),
+            ratio=_exp(fit.coefficients[j]),
+            low=_exp(low[j]),
+            high=_exp(high[j]),
             p_value=float(fit.p_values[j]),
             adjusted_p=float(adjusted[j]),
             proportional_p=trends[j].p_value,
@@ -301,5 +315,9 @@ def _split(fit: CoxFit, rows: _Rows, confidence: float) -> tuple[float, tuple[Sp
 
 
 def _ratios(*logarithms: NDArray[np.float64]) -> list[tuple[float, float, float]]:
-    value, low, high = (np.exp(part) for part in logarithms)
-    return [(float(a), float(b), float(c)) for a, b, c in zip(value, low, high)]
+    return [(_exp(a), _exp(b), _exp(c)) for a, b, c in zip(*logarithms)]
+
+
+def _exp(logarithm: float) -> float:
+    """Return the factor of a logarithm; infinity where there is no number as large."""
+    return math.exp(logarithm) if logarithm < _LARGEST else math.inf

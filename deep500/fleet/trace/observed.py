@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from deep500.core.errors import FleetError
 from deep500.fleet.outcome_table import OutcomeTable
 
-__all__ = ["CENSORED", "FAILED", "PASSED", "ObservedTrace", "observe"]
+__all__ = ["CENSORED", "FAILED", "PASSED", "NothingSeenError", "ObservedTrace", "observe"]
 
 #: What ended the time for which a task was seen: nothing that says anything about it, its failure, its success.
 CENSORED, FAILED, PASSED = 0, 1, 2
@@ -21,6 +21,10 @@ DURATION = "__seen_s"
 
 #: Columns that nothing else needs, of many bytes a task.
 _UNUSED = ("key", "status", "cause", "submitted", "started", "ended", "cost", "__why", "__was", DURATION)
+
+
+class NothingSeenError(FleetError):
+    """No task of a trace was seen running."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ def observe(table: OutcomeTable) -> ObservedTrace:
     which no beginning is known, or no end although it no longer runs, is left out and counted.
 
     Raises:
-        FleetError: No task was seen running.
+        NothingSeenError: No task was seen running.
     """
     frame = table.frame
     times = [frame[name].max() for name in ("submitted", "started", "ended")]
@@ -87,7 +91,7 @@ def observe(table: OutcomeTable) -> ObservedTrace:
     )
     seen = marked.filter(pl.col("__why").is_null()).sort(DURATION, maintain_order=True)
     if not seen.height:
-        raise FleetError(
+        raise NothingSeenError(
             f"None of the {frame.height:,} outcomes has a time at which it began and one at which it ended, or still "
             "runs; times are needed to tell when tasks succeed or fail."
         )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from deep500.fleet.trace.observed import CENSORED, FAILED, PASSED, ObservedTrace
+from deep500.fleet.trace.survival import FEWEST_CLUSTERS
 
 __all__ = ["EFFECTIVE_TIME", "Rates", "TaskHours", "mean_time_to_failure", "rates", "task_hours"]
 
@@ -20,8 +21,6 @@ EFFECTIVE_TIME = (
     "runs or was cancelled counts as not effective. After A. Kokolis et al., 'Revisiting Reliability in Large-Scale "
     "Machine Learning Research Clusters' (arXiv:2410.21680), without its waiting times."
 )
-
-_FEWEST_USERS = 5
 
 #: Weights of so many resamples times users are held at once.
 _AT_ONCE = 4_000_000
@@ -57,7 +56,7 @@ class Rates:
         hours: The hours of all tasks together.
         mttf_h: Hours for each failure; infinite where none failed.
         mttf_exact: Its interval if failures are independent and as likely in each hour.
-        mttf_users: Its interval over users, from a bootstrap; ``None`` with too few users.
+        mttf_users: Its interval over users, from a bootstrap; ``None`` with too few users, or no failure.
         gpu_hours: The GPU-hours of all tasks together.
         mttf_gpu_h: GPU-hours for each failure of a task with a GPU.
         mttf_gpu_exact: Its interval, as above.
@@ -154,17 +153,17 @@ def rates(
         hours=total,
         mttf_h=mttf,
         mttf_exact=exact,
-        mttf_users=ends[0],
+        mttf_users=ends[0] if failed.any() else None,
         gpu_hours=gpu_total,
         mttf_gpu_h=mttf_gpu if gpu_total else math.nan,
         mttf_gpu_exact=gpu_exact if gpu_total else (math.nan, math.nan),
-        mttf_gpu_users=ends[1] if gpu_total else None,
+        mttf_gpu_users=ends[1] if gpu_total and parts[3].any() else None,
         passed_gpu_h=passed_h,
         failed_gpu_h=failed_h,
         rerun_gpu_h=float((gpu_time * trace.rerun[rows]).sum()),
         other_gpu_h=max(gpu_total - passed_h - failed_h, 0.0),
         effective=passed_h / gpu_total if gpu_total else math.nan,
-        effective_users=ends[2] if gpu_total else None,
+        effective_users=ends[2] if 0 < passed_h < gpu_total else None,
     )
 
 
@@ -173,7 +172,7 @@ def _bootstrap(
 ) -> tuple[Interval | None, Interval | None, Interval | None]:
     """Return percentiles of the three ratios over resamples of the users, each with all its tasks."""
     users = len(sums)
-    if users < _FEWEST_USERS:
+    if users < FEWEST_CLUSTERS:
         return None, None, None
     generator = np.random.default_rng(seed)
     drawn = np.empty((resamples, sums.shape[1]))

@@ -25,6 +25,9 @@ __all__ = ["TraceReport", "report_trace"]
 #: The times for which shares are told unless others are named: an hour, six, a day, a week.
 _TIMES_S = (3600.0, 6 * 3600.0, 86400.0, 7 * 86400.0)
 
+#: More groups would take hours, more resamples change no digit that is shown.
+_MOST_GROUPS, _MOST_RESAMPLES = 1000, 1_000_000
+
 #: What holds for all of it.
 _NOTES = (
     "Tasks that still ran at the trace's end, were cancelled, ran out of time or lost their machine are kept: they "
@@ -32,6 +35,9 @@ _NOTES = (
     "they would have ended.",
     "Intervals and p-values are over users unless they say 'exact': the tasks of one user succeed and fail alike, and "
     "are taken together. A group of fewer than 5 users has none.",
+    "MTTF is the mean time to failure, the hours of all tasks over the failures; 'MTTF, GPU' counts GPU-hours. 'Median "
+    "end' is when half of the tasks have ended, either way; 'still seen' is how many were seen running for longer; "
+    "'failed, were it alone' is the share that would have failed if success ended no task: no share of what happened.",
     "What goes with failures need not cause them: users choose GPUs, plans and sizes for their work.",
     EFFECTIVE_TIME,
 )
@@ -109,6 +115,8 @@ def report_trace(
         FleetError: No task was seen running, or an argument is not accepted.
     """
     check_count("top", top, least=1, error=FleetError)
+    if top > _MOST_GROUPS:
+        raise FleetError(f"The {top:,} largest groups were asked for; accepted are at most {_MOST_GROUPS:,}.")
     settings = _settings(times_s, confidence, resamples, seed)
     trace = observe(table)
     found, absent = find_factors(trace, factors, top)
@@ -146,9 +154,12 @@ def _settings(times_s: Sequence[float] | None, confidence: float, resamples: int
     if not 0.5 <= confidence < 1:
         raise FleetError(f"A confidence of {confidence:g} was asked for; accepted is from 0.5, below 1.")
     check_count("resamples", resamples, least=100, error=FleetError)
+    if resamples > _MOST_RESAMPLES:
+        raise FleetError(f"{resamples:,} resamples were asked for; accepted are at most {_MOST_RESAMPLES:,}.")
     check_count("seed", seed, least=0, error=FleetError)
     if times_s is not None and not (len(times_s) and all(np.isfinite(time) and time > 0 for time in times_s)):
-        raise FleetError(f"Shares were asked for at {list(times_s)}; times above 0 are needed.")
+        asked = ", ".join(f"{time / 3600:g}" for time in times_s) or "no"
+        raise FleetError(f"Shares were asked for after {asked} hours; times above 0 are needed.")
     return Settings(tuple(sorted(set(map(float, times_s or ())))), confidence, resamples, seed)
 
 

@@ -16,6 +16,7 @@ from scipy.stats import chi2, norm
 from scipy.stats import t as student
 
 __all__ = [
+    "FEWEST_CLUSTERS",
     "Incidence",
     "LogRank",
     "RiskTable",
@@ -31,7 +32,10 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 #: So many users, at least, are needed for an interval over users.
-_FEWEST_CLUSTERS = 5
+FEWEST_CLUSTERS = 5
+
+#: A share as close to 0 or 1 is that, but for the last digits of a sum.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -195,7 +199,7 @@ def cluster_interval(value: float, error: float, clusters: int, confidence: floa
     It is Student's on the scale of log(-log), which keeps it between 0 and 1, with one degree less than clusters;
     ``None`` where there are too few, or where the probability is 0 or 1 and the error says nothing.
     """
-    if clusters < _FEWEST_CLUSTERS or not 0 < value < 1 or error <= 0:
+    if clusters < FEWEST_CLUSTERS or not _ROUNDING < value < 1 - _ROUNDING or error <= 0:
         return None
     error *= math.sqrt(clusters / (clusters - 1))
     wide = float(student.ppf(0.5 + confidence / 2, clusters - 1)) * error / abs(value * math.log(value))
@@ -275,7 +279,7 @@ def log_rank(
     if clusters is not None:
         count = distinct(clusters)
         sums = np.stack(residuals)
-        if count >= max(_FEWEST_CLUSTERS, 2 * degrees):
+        if count >= max(FEWEST_CLUSTERS, 2 * degrees):
             robust = _quadratic(score, sums @ sums.T * count / (count - 1))
     p_robust = None if robust is None else float(chi2.sf(robust, degrees))
     return LogRank(statistic, float(chi2.sf(statistic, degrees)), degrees, robust, p_robust, count)

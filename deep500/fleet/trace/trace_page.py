@@ -18,6 +18,7 @@ from deep500.fleet.trace.wording import (
     counted,
     effect_rows,
     group_rows,
+    name_text,
     share_rows,
     split_rows,
     test_text,
@@ -50,11 +51,11 @@ def trace_page(report: TraceReport, read: InputReport) -> Page:
     _table(page, share_rows([report.whole]))
     _models(page, report)
     for factor in report.factors:
-        page.heading(f"By {factor.title}")
+        page.heading(f"By {name_text(factor.title)}")
         page.paragraph(test_text(factor))
         page.picture(
-            partial(curves_figure, factor.groups, f"By {factor.title}"),
-            f"Tasks by {factor.title}, numbers of tasks in parentheses; bars are intervals over users.",
+            partial(curves_figure, factor.groups, f"By {name_text(factor.title)}"),
+            f"Tasks by {name_text(factor.title)}, numbers of tasks in parentheses; bars are intervals over users.",
         )
         _table(page, group_rows(factor.groups))
         _table(page, share_rows(factor.groups))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from deep500.core.texts import escaped
 from deep500.fleet.trace.classic import ClassicCorrelation, ClassicView
 from deep500.fleet.trace.factors import FACTORS
 from deep500.fleet.trace.groups import FactorReport, GroupReport, Share
@@ -18,6 +19,7 @@ __all__ = [
     "counted",
     "effect_rows",
     "group_rows",
+    "name_text",
     "p_text",
     "share_rows",
     "split_rows",
@@ -26,6 +28,9 @@ __all__ = [
 ]
 
 Row = tuple[str, ...]
+
+#: Longer names are cut in tables.
+_LONGEST = 48
 
 _TITLES = {factor.name: factor.title for factor in FACTORS}
 
@@ -39,13 +44,23 @@ def time_text(seconds: float | None) -> str:
         return "-"
     for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
+            return f"{_digits(seconds / size)} {unit}"
     return f"{seconds:.3g} s"
 
 
 def hours_text(hours: float) -> str:
-    """Return hours with three digits and more."""
-    return f"{hours:,.0f} h" if hours >= 100 else f"{hours:.3g} h"
+    """Return hours with three digits and more; nothing for what was not seen to come, such as a first failure."""
+    return "-" if not math.isfinite(hours) else f"{_digits(hours)} h"
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if 100 <= value < 1e9 else f"{value:.3g}"
+
+
+def name_text(name: str) -> str:
+    """Return a name in one line of bearable length."""
+    line = escaped(name)
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 6]} [...]"
 
 
 def p_text(p_value: float | None) -> str:
@@ -89,7 +104,7 @@ def group_rows(groups: Sequence[GroupReport]) -> list[Row]:
         gpus = r.gpu_hours > 0
         rows.append(
             (
-                group.group,
+                name_text(group.group),
                 f"{r.tasks:,}",
                 f"{r.users:,}",
                 f"{r.failed:,}",
@@ -115,7 +130,7 @@ def share_rows(groups: Sequence[GroupReport]) -> list[Row]:
     for group in groups:
         for at in group.at:
             shares = (at.ended, at.failed, at.passed, at.failed_alone)
-            rows.append((group.group, time_text(at.time_s), f"{at.at_risk:,}", *map(share_text, shares)))
+            rows.append((name_text(group.group), time_text(at.time_s), f"{at.at_risk:,}", *map(share_text, shares)))
     return rows
 
 
@@ -141,7 +156,7 @@ def effect_rows(model: CauseModel, confidence: float) -> list[Row]:
     for e in model.effects:
         ends = interval_text((e.low, e.high))
         rows.append(
-            (e.covariate, e.unit, f"{e.ratio:.3f}", ends, p_text(e.p_value), p_text(e.adjusted_p),
+            (name_text(e.covariate), name_text(e.unit), f"{e.ratio:.3f}", ends, p_text(e.p_value), p_text(e.adjusted_p),
              p_text(e.proportional_adjusted_p))
         )  # fmt: skip
     return rows
@@ -156,7 +171,7 @@ def split_rows(model: CauseModel) -> list[Row]:
             for value, low, high in (effect.early, effect.late, effect.change)
             for text in (f"{value:.3f}", interval_text((low, high)))
         ]
-        rows.append((effect.covariate, *cells, p_text(effect.adjusted_p), effect.verdict))
+        rows.append((name_text(effect.covariate), *cells, p_text(effect.adjusted_p), effect.verdict))
     return rows
 
 
@@ -166,8 +181,8 @@ def correlation_rows(report: TraceReport) -> list[Row]:
     for found in report.correlations:
         ends = interval_text((found.low, found.high), "{:+.3f}")
         rows.append(
-            (found.factor, found.against, f"{found.tasks:,}", f"{found.rho:+.3f}", ends, p_text(found.p_value),
-             p_text(found.adjusted_p))
+            (name_text(found.factor), found.against, f"{found.tasks:,}", f"{found.rho:+.3f}", ends,
+             p_text(found.p_value), p_text(found.adjusted_p))
         )  # fmt: skip
     return rows
 
@@ -202,7 +217,9 @@ def classic_tables(view: ClassicView) -> list[Row]:
     rows: list[Row] = [("time to", "GPU type", "average task runtime (seconds)", "tasks")]
     for table in view.tables:
         for group in table.groups:
-            rows.append((OUTCOMES[table.outcome], str(group.value), f"{group.mean_s:.1f}", f"{group.tasks:,}"))
+            rows.append(
+                (OUTCOMES[table.outcome], name_text(str(group.value)), f"{group.mean_s:.1f}", f"{group.tasks:,}")
+            )
     return rows
 
 

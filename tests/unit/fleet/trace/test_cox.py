@@ -113,11 +113,17 @@ def test_influences_are_derivatives_by_weights() -> None:
     np.testing.assert_allclose(fit.influences.sum(axis=0), 0.0, atol=1e-6)
 
 
-def test_a_covariate_that_tells_for_certain_does_not_converge() -> None:
-    durations = np.arange(1.0, 41.0)
-    ended = np.arange(40) < 20
-    fit = fit_cox(durations, ended, ended[:, None].astype(float), ["told"])
-    assert not fit.converged or fit.coefficients[0] > 3
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_covariate_that_tells_for_certain_has_no_effect_in_numbers(sign: float) -> None:
+    """Its likelihood rises without end, and an interval around wherever the search stops is none."""
+    durations, noise = np.arange(1.0, 201.0), np.random.default_rng(0).normal(size=200)
+    ended = noise > 0.3
+    x = np.stack([np.random.default_rng(1).normal(size=200), sign * ended], axis=1)
+    for clusters in (None, np.arange(200) % 20):
+        with pytest.raises(FleetError, match="No number tells the effect of told: it says for certain"):
+            fit_cox(durations, ended, x, ["noise", "told"], clusters)
+    x[np.flatnonzero(ended)[3], 1] = 0.0
+    assert np.isfinite(fit_cox(durations, ended, x, ["noise", "told"]).coefficients).all()
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_all_censored() -> None:
     report = report_trace(OutcomeTable.from_outcomes(outcomes))
     assert report.whole.rates.failed == 0
     assert report.whole.median_s is None
-    assert group_rows([report.whole])[1][6:8] == ("-", "inf h")
+    assert group_rows([report.whole])[1][6:8] == ("-", "-")
     assert share_rows([report.whole])[1][3] == "0.0 %"
     json.dumps(report.document())
 
