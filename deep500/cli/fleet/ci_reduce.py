@@ -190,9 +190,10 @@ def _facts(found: Reduction) -> list[str]:
     said, unit = result.evaluation, found.costs.unit
     held_out = len(found.history.commits) - found.split
     lines = [
-        f"Proposed ({method}): {len(found.chosen)} of {len(found.history.jobs)} jobs for {result.cost_share:.1%} of "
-        f"the cost (budget {found.plan.budget:.0%}); they find {result.choice.covered:,} of {found.problem.total:,} "
-        f"{'newly ' if found.plan.aim == 'new' else ''}failing commits of the first {found.split:,}"
+        f"Proposed ({method}): {len(found.chosen):,} of {len(found.history.jobs):,} jobs for "
+        f"{result.cost_share:.1%} of the cost (budget {found.plan.budget:.0%}); they find {result.choice.covered:,} of "
+        f"{found.problem.total:,} {'newly ' if found.plan.aim == 'new' else ''}failing commits of the first "
+        f"{found.split:,}"
     ]
     if said.recall is not None:
         lines.append(

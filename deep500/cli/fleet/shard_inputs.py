@@ -58,13 +58,15 @@ def read_cases(
         The cases of each configuration with its name, what was read, and the outcomes where they are that.
 
     Raises:
-        FleetError: Nothing can be read, or both are given.
+        FleetError: Nothing can be read, both are given, or ``count`` is neither word.
     """
     from deep500.core.errors import FleetError
     from deep500.fleet.input_report import InputReport
     from deep500.fleet.shard.cases import Needs, cases_of_outcomes, cases_of_times
     from deep500.fleet.shard.test_times import looks_like_test_times, read_test_times
 
+    if count not in ("used", "declared"):
+        raise FleetError(f"--count was given as {count!r}; accepted are used and declared.")
     rules = Needs(needs or ())
     recorded = [path for path in paths if format is None and looks_like_test_times(path)]
     if not recorded:

@@ -53,7 +53,7 @@ go to the smallest runners that have the GPUs that they need, longest first.
 Examples:
   deep500 fleet shard plan times.json.gz --configuration '*distributed*' --shards 3
   deep500 fleet shard plan junit/ --runner 2x3 --runner 4x1@3h --split-over 600
-  deep500 fleet shard plan junit/ --shards 3 --shard 1 | xargs -d '\\n' pytest
+  deep500 fleet shard plan junit/ --shards 3 --shard 1 | xargs -r -d '\\n' pytest
 
 \b
 Exit code:

@@ -109,8 +109,8 @@ def _check_rates(mean_life: float, **rates: float) -> None:
     for name, rate in rates.items():
         if not 0 <= rate < 1:
             raise FleetError(f"{name} is {shown(rate)}; accepted are rates from 0 to below 1.")
-    if not mean_life >= 1:
-        raise FleetError(f"mean_life is {shown(mean_life)}; accepted are numbers of commits from 1.")
+    if not 1 <= mean_life < float("inf"):
+        raise FleetError(f"mean_life is {shown(mean_life)}; accepted are finite numbers of commits from 1.")
 
 
 def _broken(

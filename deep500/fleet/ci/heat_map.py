@@ -42,7 +42,7 @@ def heat_map(correlation: Correlation) -> Figure:
     image = axes.imshow(correlation.matrix, cmap=colours, vmin=-1, vmax=1, interpolation="nearest")
     figure.colorbar(image, ax=axes, label="correlation of passing and failing (phi)", shrink=0.8)
     if count <= _NAMED:
-        axes.set_yticks(range(count), [f"{n}. {name}" for n, name in enumerate(names)], fontsize=7)
+        axes.set_yticks(range(count), [f"{n}. {name}".replace("$", r"\$") for n, name in enumerate(names)], fontsize=7)
         axes.set_xticks(range(count), [str(n) for n in range(count)], fontsize=6)
     axes.tick_params(length=0)
     if count <= _WRITTEN:
@@ -50,7 +50,7 @@ def heat_map(correlation: Correlation) -> Figure:
     _frame(axes, correlation)
     options = correlation.options
     axes.set_title(
-        f"{count} jobs in {len(set(correlation.labels.tolist()))} clusters "
+        f"{count:,} jobs in {len(set(correlation.labels.tolist())):,} clusters "
         f"({options['linkage']} linkage, cut at {options['cut']:g} of the largest distance)",
         fontsize=9,
         loc="left",

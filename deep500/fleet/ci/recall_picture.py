@@ -40,6 +40,7 @@ def recall_picture(reduction: Reduction) -> Figure:
     drawn = [(name, result) for name, result in reduction.results.items() if result.evaluation.commits]
     for number, (name, result) in enumerate(drawn):
         near = [other for other, there in drawn if abs(there.cost_share - result.cost_share) < _NEAR]
+        near.sort(key=lambda other: reduction.results[other].cost_share)  # the dearer stands to the right
         place = result.cost_share + _NEAR * (near.index(name) - (len(near) - 1) / 2)
         said = result.evaluation
         if said.recall is None:
@@ -65,8 +66,8 @@ def recall_picture(reduction: Reduction) -> Figure:
     if drawn:
         axes.legend(fontsize=8, loc="lower right")
     axes.set_title(
-        f"{len(reduction.history.jobs)} jobs; chosen from {reduction.split} commits, judged by the "
-        f"{len(reduction.history.commits) - reduction.split} after them",
+        f"{len(reduction.history.jobs):,} jobs; chosen from {reduction.split:,} commits, judged by the "
+        f"{len(reduction.history.commits) - reduction.split:,} after them",
         fontsize=9,
         loc="left",
     )

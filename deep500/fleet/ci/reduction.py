@@ -87,6 +87,8 @@ class ReductionPlan:
         check_count("least_support", self.least_support, least=2, error=FleetError)
         if self.periodic is not None:
             check_count("periodic", self.periodic, least=1, error=FleetError)
+            if self.periodic >= 2**31:
+                raise FleetError(f"periodic is {self.periodic}; accepted are numbers of commits below 2**31.")
         if not self.time_limit_s > 0:
             raise FleetError(f"time_limit_s is {shown(self.time_limit_s)}; accepted are seconds over 0.")
         check_linkage(self.linkage)

@@ -65,12 +65,17 @@ class SchedulerState:
     label: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the state."""
+        """Check the state, and that the rest is of its kind: it may come from a file that something else wrote."""
         if self.state not in STATES:
             raise FleetError(
                 f"There is no state {shown(self.state)} of a job.{near_miss(self.state, STATES)} Accepted: "
                 f"{', '.join(STATES)}."
             )
+        for name in ("exit_code", "submitted", "started", "ended"):
+            value = getattr(self, name)
+            kinds = (int,) if name == "exit_code" else (int, float)
+            if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+                raise FleetError(f"{name!r} of a job is {shown(value)}; a number or nothing is needed.")
 
     @property
     def active(self) -> bool:

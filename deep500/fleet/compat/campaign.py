@@ -18,7 +18,7 @@ from deep500.core.strict_json import parse_json
 from deep500.core.texts import message_of, shown, shown_path
 from deep500.fleet.compat.cell import Cell, DroppedCell
 
-__all__ = ["CAMPAIGN_FILE", "Campaign"]
+__all__ = ["CAMPAIGN_FILE", "Campaign", "make_folder"]
 
 CAMPAIGN_FILE = "campaign.json"
 
@@ -99,11 +99,11 @@ class Campaign:
         self._copy_job()
         for cell in cells:
             folder = self.cell_folder(cell)
-            _make_folder(folder)
+            make_folder(folder)
             left = [folder / name for name in _LEFT_BY_ATTEMPT if (folder / name).exists()]
             if left:
                 older = folder / "attempts" / str(self.attempts(cell) + 1)
-                _make_folder(older)
+                make_folder(older)
                 _move(left, older)
             self._copy_probe(cell)
             write_atomically(folder / "requirements.txt", _lines([*cell.pip_options, *cell.requirements]))
@@ -136,7 +136,7 @@ class Campaign:
         Raises:
             FileWriteError: It or its folder cannot be written.
         """
-        _make_folder(self.folder)
+        make_folder(self.folder)
         content = {
             "format": _FORMAT,
             "name": self.name,
@@ -165,11 +165,11 @@ class Campaign:
         """
         try:
             place = Path(folder).resolve()
-            path = place / CAMPAIGN_FILE
+            path = place / CAMPAIGN_FILE if str(folder) else Path()  # an empty text is not the folder that we are in
             data = read_regular(path)
         except (OSError, RuntimeError, ValueError) as error:  # a link to itself, a null byte
             raise FleetError(
-                f"There is no campaign in {shown_path(folder)}: {CAMPAIGN_FILE} cannot be read "
+                f"There is no campaign in {shown_path(folder) or repr('')}: {CAMPAIGN_FILE} cannot be read "
                 f"({getattr(error, 'strerror', None) or message_of(error)}). Make one: deep500 fleet compat plan "
                 "MATRIX --campaign FOLDER."
             ) from error
@@ -184,7 +184,7 @@ class Campaign:
     def _copy_job(self) -> None:
         """Copy what jobs run. A job that runs meanwhile keeps the file that it has open."""
         probes = self.job_folder / "probes"
-        _make_folder(probes)
+        make_folder(probes)
         package = resources.files("deep500.fleet.compat")
         for name in _JOB_FILES:
             _copy(package.joinpath(name).read_text(encoding="utf-8"), self.job_folder / name)
@@ -195,7 +195,12 @@ class Campaign:
                 _copy(probe.read_text(encoding="utf-8"), probes / probe.name.removesuffix(".tmpl"))
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Make a folder, with those above it.
+
+    Raises:
+        FileWriteError: It cannot be made.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from deep500.core.errors import FileWriteError
 from deep500.core.texts import one_line
 from deep500.fleet.compat.campaign import Campaign
 from deep500.fleet.compat.job_record import STAGES
@@ -75,20 +78,13 @@ def collect_campaign(campaign: Campaign) -> Collected:
     """Read all records of a campaign, write ``outcomes.jsonl``, and return what was found.
 
     Nothing has to have ended, and whatever submitted the jobs may be gone. A record that cannot be read loses its own
-    cell only.
+    cell only. Where the table cannot be written the report says so.
 
     Raises:
         FleetError: What the backend remembers cannot be read.
-        FileWriteError: The table cannot be written.
     """
     found, _ = outcomes_now(campaign)
-    path = campaign.folder / OUTCOMES_FILE
-    OutcomeTable.from_outcomes(found.values()).write(path)
-    report = InputReport()
-    outcomes = tuple(found.values())
-    if found:
-        table, report = read_outcomes([path], "outcomes")
-        outcomes = tuple(table.outcomes())
+    outcomes, report = _written(campaign.folder / OUTCOMES_FILE, tuple(found.values()))
     stages, details = {}, {}
     for cell in campaign.cells:
         folder = campaign.cell_folder(cell)
@@ -103,6 +99,24 @@ def collect_campaign(campaign: Campaign) -> Collected:
             stage: one_line(str(record.stages.get(stage, {}).get("detail", ""))) for stage in STAGES
         }
     return Collected(campaign, outcomes, stages, details, report)
+
+
+def _written(path: Path, outcomes: tuple[Outcome, ...]) -> tuple[tuple[Outcome, ...], InputReport]:
+    """Write the table and return what the other verbs will read there, with what is wrong with it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        place, fault = path, None
+        try:
+            OutcomeTable.from_outcomes(outcomes).write(place)
+        except FileWriteError as error:  # someone else's campaign, or a full disk: it can be looked at all the same
+            place, fault = Path(scratch) / path.name, error
+            OutcomeTable.from_outcomes(outcomes).write(place)
+        report = InputReport()
+        if outcomes:
+            table, report = read_outcomes([place], "outcomes")
+            outcomes = tuple(table.outcomes())
+    if fault is not None:
+        report.add(ProblemKind.MALFORMED, str(path), examples=[str(fault)], effect="the table was not written")
+    return outcomes, report
 
 
 def _went(record: ReadRecord, stage: str) -> str:

@@ -157,10 +157,10 @@ class EnvironmentMaker:
         name = hashlib.sha256(lock.encode()).hexdigest()
         folder = self._cache / "environments" / name
         with self._locked(folder.with_suffix(".lock")) as handle:
-            reused = (folder / _FINISHED).exists()
+            reused = _mark(folder) is not None
             if not reused:
                 self._install(folder, python, build, requirements, lock, handle)
-            size = json.loads((folder / _FINISHED).read_text())["size_bytes"]
+            size = int((_mark(folder) or {}).get("size_bytes", 0))
         free = shutil.disk_usage(folder).free
         return MadeEnvironment(folder / "bin" / "python", lock, name, reused, size, free)
 
@@ -178,7 +178,7 @@ class EnvironmentMaker:
         """Return the Python of an empty environment, whose pip looks what would be installed."""
         folder = self._cache / "resolvers" / hashlib.sha256(build.encode()).hexdigest()
         with self._locked(folder.with_suffix(".lock")) as handle:
-            if not (folder / _FINISHED).exists():
+            if _mark(folder) is None:
                 self._new_environment(folder, python, handle, with_pip=True)
                 pip = _says(str(folder / "bin" / "python"), "import pip; print(pip.__version__)") or "0"
                 _write_mark(folder, pip=pip)
@@ -187,8 +187,8 @@ class EnvironmentMaker:
     def _install(self, folder: Path, python: str, build: str, requirements: Path, lock: str, handle: int) -> None:
         """Make an environment and install into it what was resolved."""
         resolver = self._resolver(python, build)
-        pip = json.loads((resolver.parent.parent / _FINISHED).read_text(encoding="utf-8")).get("pip", "0")
-        remote = tuple(int(part) for part in re.findall(r"\d+", pip)[:2]) >= _PIP_FOR_OTHERS
+        pip = (_mark(resolver.parent.parent) or {}).get("pip", "0")
+        remote = tuple(int(part) for part in re.findall(r"\d+", str(pip))[:2]) >= _PIP_FOR_OTHERS
         self._new_environment(folder, python, handle, with_pip=not remote)
         own = folder / "bin" / "python"
         words = ("--python", str(own)) if remote else ()
@@ -316,6 +316,15 @@ def _reason(errors: str, output: str) -> str:
 
 def _size(folder: Path) -> int:
     return sum(path.lstat().st_size for path in folder.rglob("*"))
+
+
+def _mark(folder: Path) -> dict[str, Any] | None:
+    """Return what an environment's mark says; ``None`` for one that is not whole, or whose Python is gone."""
+    try:
+        said = json.loads((folder / _FINISHED).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return said if isinstance(said, dict) and (folder / "bin" / "python").exists() else None
 
 
 def _write_mark(folder: Path, **said: Any) -> None:

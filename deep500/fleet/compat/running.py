@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from deep500.core.errors import FleetError
 from deep500.core.texts import shown, shown_path
 from deep500.fleet.compat.backend import SchedulerState, Tell, new_backend
-from deep500.fleet.compat.campaign import Campaign
+from deep500.fleet.compat.campaign import Campaign, make_folder
 from deep500.fleet.compat.cell import Cell
 from deep500.fleet.compat.joining import join, read_record
 from deep500.fleet.libraries import FILELOCK
@@ -107,7 +107,7 @@ def run_campaign(
     with _alone(campaign):
         plan = plan_run(current, rerun)
         current.prepare(plan.cells)
-        current.scheduler_folder.mkdir(exist_ok=True)
+        make_folder(current.scheduler_folder)
         current.write()
         made.generate(current, plan.cells)
         if not generate_only:

@@ -11,6 +11,9 @@ from deep500.core.texts import shown
 
 __all__ = ["Lane", "lanes_of_texts", "smallest_that_fits"]
 
+#: Most shards, and most runners, of a lane.
+_MOST = 100_000
+
 _FORM = re.compile(
     r"(?P<gpus>\d+(?:\.\d+)?)x(?P<shards>\d+)(?::(?P<runners>\d+))?(?:@(?P<period>\d+(?:\.\d+)?)(?P<unit>[hmsd]))?"
 )
@@ -42,6 +45,10 @@ class Lane:
             raise FleetError(
                 f"A lane of {self.shards} shards on {self.runners} runners with {self.gpus:g} GPUs each, every "
                 f"{self.period_s} s, cannot be; shards and runners are counted from 1, and a period is above 0."
+            )
+        if max(self.shards, self.runners) > _MOST:
+            raise FleetError(
+                f"A lane of {self.shards} shards on {self.runners} runners was given; accepted are up to {_MOST:,}."
             )
 
     @property

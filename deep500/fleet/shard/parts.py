@@ -7,9 +7,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from deep500.core.errors import FleetError
 from deep500.fleet.shard.cases import Case
 
 __all__ = ["Part", "longest_first", "parts_of"]
+
+#: Most parts of a file.
+_MOST = 100_000
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,12 @@ def parts_of(cases: Sequence[Case], totals: dict[str, int], limit: float | None)
         cases: The cases.
         totals: How many cases each file has in all lanes; a file that is not there is whole.
         limit: Files that take longer are divided.
+
+    Raises:
+        FleetError: The durations have no finite sum, or a file would have too many parts.
     """
+    if not math.isfinite(sum(case.seconds or 0.0 for case in cases)):
+        raise FleetError("The durations of the tests are too large to be summed up; correct those of the input.")
     files: dict[str, list[Case]] = {}
     for case in cases:
         files.setdefault(case.file, []).append(case)
@@ -79,6 +88,11 @@ def parts_of(cases: Sequence[Case], totals: dict[str, int], limit: float | None)
     for file, own in files.items():
         whole = len(own) == totals.get(file, len(own))
         total = math.fsum(case.seconds or 0.0 for case in own)
+        if limit is not None and total / limit > _MOST:
+            raise FleetError(
+                f"{file} takes {total:g} s, which parts of at most {limit:g} s would divide into more than {_MOST:,}; "
+                "give a larger limit."
+            )
         pieces = 1 if limit is None else max(1, math.ceil(total / limit))
         if pieces == 1:
             parts.append(Part(file, total, tuple(own), is_whole=whole))

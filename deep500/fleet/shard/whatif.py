@@ -34,6 +34,9 @@ __all__ = [
     "what_if",
 ]
 
+#: Most commits of all simulations together.
+_MOST = 50_000_000
+
 #: So many of the first commits of a simulation are left out: they meet empty queues.
 _WARM_UP = 0.2
 
@@ -87,10 +90,16 @@ class Load:
             raise FleetError(
                 f"{len(self.arrivals)} times of commits were given; ten or more, in rising order, are needed."
             )
-        if self.commits < 10 or self.replications < 1 or self.spread < 0 or self.setup_s < 0:
+        is_usable = 0 <= self.spread < float("inf") and 0 <= self.setup_s < float("inf")
+        if self.commits < 10 or self.replications < 1 or not is_usable:
             raise FleetError(
                 f"{self.replications} replications of {self.commits} commits with a spread of {self.spread:g} and a "
                 f"set-up of {self.setup_s:g} s cannot be simulated; 10 commits, 1 replication and 0 are the least."
+            )
+        if self.commits * self.replications > _MOST:
+            raise FleetError(
+                f"{self.replications} replications of {self.commits} commits were given; accepted are up to {_MOST:,} "
+                "commits in all."
             )
 
     @property

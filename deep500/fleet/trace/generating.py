@@ -118,9 +118,10 @@ def generate_trace(
             raise FleetError(f"{shown_path(folder)} holds {there[0]} already; name another folder, or remove it.")
         with _whole_or_nothing(place) as draft:
             truth = _write(draft, jobs, seed, hazards, count, tell)
-    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
-        said = (error.strerror if isinstance(error, OSError) else None) or error
-        raise FileWriteError(f"A trace cannot be written to {shown_path(folder)}: {said}.") from error
+    except OSError as error:
+        raise FileWriteError(
+            f"A trace cannot be written to {shown_path(folder)}: {error.strerror or error}."
+        ) from error
     return truth
 
 

@@ -31,6 +31,9 @@ _MOST_MISSING = 0.5
 #: A covariate of which the others leave less than this share of the variance is told by them.
 _SAME = 1e-8
 
+#: Of one of which they leave less than this, the effect is told badly.
+_ALIKE = 0.05
+
 #: The logarithm of the largest number.
 _LARGEST = math.log(sys.float_info.max)
 
@@ -153,6 +156,12 @@ def cause_models(
         notes.append(f"No covariate, since constant or told by the others: {', '.join(same)}.")
     names, units = [taken.names[j] for j in told], [taken.units[j] for j in told]
     x = x[:, told]
+    alike = _alike(x)
+    if alike:
+        notes.append(
+            f"Hardly to be told apart, since the others leave less than {_ALIKE:.0%} of their variance: "
+            f"{', '.join(names[j] for j in alike)}. Their effects have wide intervals; the others' are not touched."
+        )
     fits: dict[str, CoxFit] = {}
     for cause, code in (("failed", FAILED), ("passed", PASSED)):
         ended = event == code
@@ -211,6 +220,14 @@ def _independent(x: NDArray[np.float64]) -> list[int]:
             if own > _SAME:
                 kept.append(j)
     return [varied[j] for j in kept]
+
+
+def _alike(x: NDArray[np.float64]) -> list[int]:
+    """Return the columns of which the others leave little."""
+    if x.shape[1] < 2:
+        return []
+    left = 1.0 / np.diag(np.linalg.inv(np.corrcoef(x, rowvar=False)))
+    return [int(j) for j in np.flatnonzero(left < _ALIKE)]
 
 
 def _indicators(trace: ObservedTrace, found: FoundFactor, taken: _Covariates) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,13 @@ from typing import Any
 import platformdirs
 import psutil
 
-from deep500.core.errors import FleetError
+from deep500.core.errors import FileWriteError, FleetError
 from deep500.core.files import read_regular, write_atomically
 from deep500.core.signals import signals_deferred
 from deep500.core.strict_json import parse_json
 from deep500.core.texts import message_of, shown
 from deep500.fleet.compat.backend import Backend, SchedulerState, Tell
-from deep500.fleet.compat.campaign import Campaign
+from deep500.fleet.compat.campaign import Campaign, make_folder
 from deep500.fleet.compat.cell import Cell
 from deep500.fleet.compat.cell_job import LOCK_FILE
 from deep500.fleet.compat.environments import CACHE_VARIABLE
@@ -97,7 +98,7 @@ class LocalBackend(Backend):
             FleetError: The Python that runs the jobs cannot be started.
             KeyboardInterrupt: What runs was ended; cells that had ended keep their outcomes.
         """
-        self._memory(campaign).mkdir(parents=True, exist_ok=True)
+        make_folder(self._memory(campaign))
         states = self.states(campaign)
         others = [cell for cell in campaign.cells if cell not in cells and _is_active(states, cell)]
         for cell in cells:
@@ -166,21 +167,25 @@ class LocalBackend(Backend):
                     f"The Python {shown(self._python)} that is to run the jobs cannot be started: {error.strerror}. "
                     "Name another: --option python=PATH."
                 ) from error
-            now = utc_s()
-            _remember(
-                self._memory(campaign) / f"{cell.cell_id}.json",
-                {
-                    "state": "running",
-                    "pid": process.pid,
-                    "created": _created(process.pid),
-                    "submitted": submitted,
-                    "started": now,
-                    "ended": None,
-                    "exit_code": None,
-                    "reason": "",
-                },
-            )
+            try:
+                self._remember_start(campaign, cell, process.pid, submitted)
+            except BaseException:  # nobody would know of it
+                _end([process])
+                raise
         return _Running(cell, process, now_s())
+
+    def _remember_start(self, campaign: Campaign, cell: Cell, pid: int, submitted: float) -> None:
+        said = {
+            "state": "running",
+            "pid": pid,
+            "created": _created(pid),
+            "submitted": submitted,
+            "started": utc_s(),
+            "ended": None,
+            "exit_code": None,
+            "reason": "",
+        }
+        _remember(self._memory(campaign) / f"{cell.cell_id}.json", said)
 
     def _has_ended(self, campaign: Campaign, running: _Running) -> bool:
         """Whether a job has ended; one that is over its time is ended."""
@@ -198,7 +203,8 @@ class LocalBackend(Backend):
         with signals_deferred():
             _end([each.process for each in running])
             for each in running:
-                self._close(campaign, each, "cancelled", "the command that ran the campaign was ended")
+                with suppress(OSError, ValueError, FileWriteError):  # on a full disk the others are ended all the same
+                    self._close(campaign, each, "cancelled", "the command that ran the campaign was ended")
 
     def _close(self, campaign: Campaign, running: _Running, state: str, reason: str) -> None:
         path = self._memory(campaign) / f"{running.cell.cell_id}.json"

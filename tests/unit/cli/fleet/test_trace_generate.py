@@ -41,7 +41,12 @@ def test_json_is_the_truth(capsys: Capture) -> None:
     [
         (["--jobs", "0"], "jobs was given as 0"),
         (["--failing-hours", "3"], "--passing-hours"),
-        (["--failing-hours", "3", "--passing-hours", "0"], "above 0"),
+        (["--failing-hours", "3", "--passing-hours", "0"], "given as 0; accepted is from"),
+        (["--failing-hours", "inf", "--passing-hours", "1"], "given as inf; accepted is from"),
+        (["--days", "inf"], "inf days"),
+        (["--cancelled-per-hour", "inf"], "inf cancellations"),
+        (["--jobs", "1000000000000"], "at most 100,000,000"),
+        (["--users", "1000000000000"], "at most 10,000,000"),
         (["--days", "-1"], "days"),
     ],
 )

@@ -100,3 +100,31 @@ def test_mistakes_are_one_line(arguments: list[str], message: str, capsys: Captu
 def test_help(capsys: Capture) -> None:
     assert report("--help") == 0
     assert "Exit code:" in capsys.readouterr().out
+
+
+def test_names_are_escaped_on_a_terminal(capsys: Capture) -> None:
+    lines = [
+        json.dumps(
+            {"key": f"t{n}", "group": f"u{n % 6}", "status": "failed" if n % 3 else "passed", "started": 0.0,
+             "ended": 1.0 + n, "gpu_type": "\x1b[31mred\nline" if n % 2 else "x" * 200}
+        )
+        for n in range(80)
+    ]  # fmt: skip
+    Path("t.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert report("t.jsonl", "--classic", "--quiet") == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert r"\x1b[31mred\nline" in out
+    assert "x" * 60 not in out
+
+
+def test_why_nothing_is_left(capsys: Capture) -> None:
+    """Clocks that run backwards leave no times; the message says that this is why."""
+    lines = [
+        json.dumps({"key": f"t{n}", "group": "u", "status": "passed", "started": 9.0, "ended": 1.0}) for n in range(5)
+    ]
+    Path("t.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert report("t.jsonl") == 2
+    err = capsys.readouterr().err
+    assert "None of the 5 outcomes" in err
+    assert "Faults of the input: 5 clock" in err

@@ -72,3 +72,8 @@ def test_a_seed_gives_the_same_history() -> None:
 def test_mistakes(options: dict[str, Any], message: str) -> None:
     with pytest.raises(FleetError, match=message):
         generate_history(**options)
+
+
+def test_a_life_without_end_is_refused() -> None:
+    with pytest.raises(FleetError, match="mean_life is inf"):
+        generate_history(mean_life=float("inf"))

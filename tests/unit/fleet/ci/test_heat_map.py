@@ -34,3 +34,9 @@ def test_many_jobs_have_no_names_and_undefined_pairs_are_grey() -> None:
     assert not any(text.get_text().startswith("0. ") for text in axes.get_yticklabels())
     assert not axes.texts
     assert rendered(lambda: heat_map(found), ".png").startswith(b"\x89PNG")
+
+
+def test_a_name_with_dollars_is_no_formula() -> None:
+    table, _ = generate_history(commits=200, groups=2, jobs_per_group=2, seed=1)
+    table.frame = table.frame.with_columns(table.frame["key"] + "$_$")
+    assert rendered(lambda: heat_map(correlate(history_of(table))), ".svg")

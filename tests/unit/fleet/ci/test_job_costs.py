@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from deep500.core.errors import FleetError
 from deep500.fleet.ci.job_costs import job_costs
 from tests.unit.fleet.ci.support import history_from
 
@@ -32,3 +33,8 @@ def test_unknown_costs() -> None:
         np.testing.assert_allclose(none.commit, [1, 0.5])
         assert none.unit == "runs"
         assert none.note is not None
+
+
+def test_costs_without_a_finite_sum_are_refused() -> None:
+    with pytest.raises(FleetError, match="too large to be summed up"):
+        job_costs(history_from([[1, 1], [0, 1]], costs=[[1e308, 1e308]]))

@@ -38,3 +38,9 @@ def test_the_smallest_that_fits() -> None:
     lanes = lanes_of_texts(["8x1@1h", "4x1", "2x1", "3x1@1h"])
     chosen = [smallest_that_fits(lanes, gpus) for gpus in (0, 2, 3, 4, 5, 9)]
     assert [lane and lane.gpus for lane in chosen] == [2, 2, 4, 4, 8, None]
+
+
+@pytest.mark.parametrize("text", ["2x1000000000", "2x1:1000000000"])
+def test_more_shards_or_runners_than_can_be_planned_are_refused(text: str) -> None:
+    with pytest.raises(FleetError, match="accepted are up to"):
+        lanes_of_texts([text])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from deep500.core.errors import FleetError
 from deep500.fleet.shard.cases import Case
 from deep500.fleet.shard.parts import longest_first, parts_of
 
@@ -47,3 +48,13 @@ def test_parts_of_files(limit: float | None, expected: list[tuple[str, float, li
     parts = parts_of(cases, {"a.py": 1, "b.py": 4, "c.py": 2}, limit)
     assert [(part.file, part.seconds, part.lines) for part in parts] == expected
     assert [part.lines for part in parts_of(cases, {}, None)] == [["a.py"], ["b.py"], ["c.py"]]
+
+
+def test_a_limit_that_makes_too_many_parts_is_refused() -> None:
+    with pytest.raises(FleetError, match="give a larger limit"):
+        parts_of([Case("a.py", 1.0)], {}, 1e-300)
+
+
+def test_durations_without_a_finite_sum_are_refused() -> None:
+    with pytest.raises(FleetError, match="too large to be summed up"):
+        parts_of([Case("a.py", 1e308), Case("b.py", 1e308)], {}, None)

@@ -156,3 +156,9 @@ def test_the_example() -> None:
     verdicts = {change.figure: change.verdict for change in found.changes}
     assert verdicts["signal_p90_s"] == "shorter"
     assert scenario_dict(found.proposed)["coverage"]["periodic"] == 324
+
+
+@pytest.mark.parametrize("values", [{"spread": float("nan")}, {"setup_s": float("inf")}, {"replications": 10**9}])
+def test_what_cannot_be_simulated_is_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(FleetError, match=r"cannot be simulated|commits in all"):
+        replace(example_load(), **values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -81,3 +83,13 @@ def test_more_labels_on_request() -> None:
     ]
     with pytest.raises(FleetError, match="There is no label 'colour'"):
         find_factors(trace(queue=["a"]), ["colour"])
+
+
+def test_groups_of_numbers_that_are_nearly_the_same_have_names_of_their_own() -> None:
+    few = found("plan_mem", plan_mem=[1234567.0, 1234568.0, 1234568.25, 1e-9])
+    assert len(set(few.groups)) == 4
+    many = found("plan_mem", plan_mem=[1000.0 + row / 1000 for row in range(50)])
+    assert len(set(many.groups)) == 5
+    assert all(
+        len(set(re.findall(r"[0-9.]+", group))) == group.count("over") + group.count("to") for group in many.groups
+    )

@@ -111,6 +111,33 @@ def test_numbers_that_are_none(arguments: dict[str, int], message: str, tmp_path
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_a_trace_is_whole_or_not_there(there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generating, "_PIECE", 100)
+    if there:
+        (tmp_path / "a" / "b").mkdir(parents=True)
+        (tmp_path / "a" / "b" / "other").write_text("")
+
+    def interrupt(text: str) -> None:
+        assert not (tmp_path / "a" / "b" / "pai_job_table.csv").exists()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        generate_trace(tmp_path / "a" / "b", 250, tell=interrupt)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == (["other"] if there else [])
+    assert (tmp_path / "a").exists() == there
+    generate_trace(tmp_path / "a" / "b", 250)
+    assert {*generating.FILES, "truth.json"} <= {path.name for path in (tmp_path / "a" / "b").iterdir()}
+    assert not list((tmp_path / "a" / "b").glob(".*"))
+
+
+def test_a_cancelled_task_is_read_as_that(tmp_path: Path) -> None:
+    generate_trace(tmp_path / "made", 300, hazards=Hazards(cancelled_per_h=1.0))
+    table, report = read_outcomes([tmp_path / "made"])
+    assert not report.problems
+    assert set(table.frame["status"]) == {"passed", "failed", "cancelled"}
+
+
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Deep500Error, match="cannot be written"):
@@ -127,8 +154,14 @@ def test_hazards_that_cannot_be() -> None:
     ):
         with pytest.raises(FleetError, match=message):
             CauseHazard(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(FleetError, match="days"):
-        Hazards(days=0)
+    for wrong in ({"days": 0}, {"days": math.inf}, {"days": 1e-9}, {"cancelled_per_h": math.inf}, {"missing": 1.0}):
+        with pytest.raises(FleetError, match="accepted are days"):
+            Hazards(**wrong)  # type: ignore[arg-type]
+    for wrong in (math.nan, math.inf, -1.0):
+        with pytest.raises(FleetError, match="scale"):
+            Hazards.constant(wrong, 1.0)
+    with pytest.raises(FleetError, match="effect"):
+        CauseHazard(same, same, {"size": math.nan})
 
 
 def test_positive_stable_numbers() -> None:

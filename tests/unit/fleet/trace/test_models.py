@@ -245,3 +245,35 @@ def test_tasks_without_a_gpu_are_counted_and_not_in_the_model() -> None:
     assert [model.tasks for model in models] == [frame.height - none.sum()] * 2
     assert f"{none.sum()} tasks of which a covariate is missing or not above 0 are not in the Cox models." in notes
     assert all(np.isfinite(effect.ratio) for model in models for effect in model.effects)
+
+
+@pytest.mark.parametrize("users", [1, 4])
+def test_with_few_users_tasks_are_taken_as_independent(users: int) -> None:
+    """One user alone has no errors over users, and no p-value is none."""
+    table = generate_outcomes(800, 3, Hazards(missing=0.0))
+    names = pl.Series([f"u{row % users}" for row in range(len(table))])
+    trace = observe(OutcomeTable(table.frame.with_columns(group=names, user=names)))
+    models, notes = cause_models(trace, find_factors(trace)[0])
+    assert [model.users for model in models] == [users] * 2
+    assert all(0 < effect.low < effect.ratio < effect.high for model in models for effect in model.effects)
+    assert all(0 <= effect.p_value <= 1 for model in models for effect in model.effects)
+    assert any("take tasks as independent" in note for note in notes)
+
+
+def test_factors_that_say_nearly_the_same_are_named() -> None:
+    frame = generate_outcomes(1500, 3, Hazards(missing=0.0)).frame
+    near = pl.Series(1 + 0.01 * np.random.default_rng(0).random(frame.height))
+    trace = observe(OutcomeTable(frame.with_columns(plan_mem=pl.col("plan_gpu") * near)))
+    notes = cause_models(trace, find_factors(trace)[0])[1]
+    assert any(note.startswith("Hardly to be told apart") and "plan_gpu, plan_mem" in note for note in notes)
+    trace = observe(OutcomeTable(frame))
+    assert not any("told apart" in note for note in cause_models(trace, find_factors(trace)[0])[1])
+
+
+def test_a_factor_that_tells_the_outcome_is_no_effect_in_numbers() -> None:
+    frame = generate_outcomes(800, 3, Hazards(missing=0.0)).frame
+    told = pl.when(pl.col("status") == "failed").then(100.0).otherwise(25.0)
+    trace = observe(OutcomeTable(frame.with_columns(plan_gpu=told)))
+    models, notes = cause_models(trace, find_factors(trace)[0])
+    assert models == []
+    assert sum("No number tells the effect of plan_gpu" in note for note in notes) == 2
