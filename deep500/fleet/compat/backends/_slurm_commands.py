@@ -13,11 +13,10 @@ from pathlib import Path
 from deep500.core.errors import FleetError
 from deep500.core.texts import one_line
 from deep500.fleet.compat.backend import SchedulerState
+from deep500.fleet.compat.backends._commands import run_command
 
 __all__ = ["Element", "RefusedError", "accounted", "queued", "submit_script"]
 
-#: How long a command may take: a busy controller answers late.
-_PATIENCE_S = 120
 
 #: Fields of ``squeue --Format`` with their widths: what is longer is cut, so names come last.
 _FIELDS = (
@@ -233,23 +232,8 @@ def _run(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command of SLURM: times as seconds, messages in English, without formats that the user set."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("SQUEUE_", "SACCT_"))}
-    try:
-        return subprocess.run(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_PATIENCE_S,
-            env={**variables, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"},
-            pass_fds=kept,
-            check=False,
-        )
-    except FileNotFoundError as error:
-        raise FleetError(
-            f"There is no {command[0]} here: SLURM's commands are needed where a campaign is submitted. The files are "
-            "written; submit them where there is SLURM, or run on another backend (--on local)."
-        ) from error
-    except subprocess.TimeoutExpired as error:
-        raise FleetError(f"{command[0]} did not answer in {_PATIENCE_S} s; try again.") from error
+    absent = (
+        "SLURM's commands are needed where a campaign is submitted. The files are written; submit them where there is "
+        "SLURM, or run on another backend (--on local)."
+    )
+    return run_command(command, absent, folder, {**variables, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"}, kept)

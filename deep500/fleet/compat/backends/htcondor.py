@@ -18,6 +18,7 @@ from deep500.core.files import read_regular, write_atomically
 from deep500.core.strict_json import parse_json
 from deep500.core.texts import message_of, one_line, shown_path
 from deep500.fleet.compat.backend import Backend, SchedulerState, Tell
+from deep500.fleet.compat.backends._commands import run_command
 from deep500.fleet.compat.backends._htcondor_files import (
     DAG_FILE,
     NODES_FILE,
@@ -38,8 +39,6 @@ _SUBMITTED_FILE = "submitted.json"
 
 #: What DAGMan writes when it begins.
 _SIGNS = ("dagman.out", "nodes.log", "lock")
-
-_PATIENCE_S = 120
 
 
 class HTCondorBackend(Backend):
@@ -175,22 +174,8 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _run(command: list[str], folder: Path, kept: tuple[int, ...] = ()) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_PATIENCE_S,
-            pass_fds=kept,
-            check=False,
-        )
-    except FileNotFoundError as error:
-        raise FleetError(
-            f"There is no {command[0]} here: an access point of HTCondor is needed where a campaign is submitted. The "
-            f"files are written; submit them there: cd {shown_path(folder)} && condor_submit_dag {DAG_FILE}."
-        ) from error
-    except subprocess.TimeoutExpired as error:
-        raise FleetError(f"{command[0]} did not answer in {_PATIENCE_S} s; try again.") from error
+    absent = (
+        "an access point of HTCondor is needed where a campaign is submitted. The files are written; submit them "
+        f"there: cd {shown_path(folder)} && condor_submit_dag {DAG_FILE}."
+    )
+    return run_command(command, absent, folder, kept=kept)
