@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Sequence
 
-from deep500.core.texts import message_of, one_line
+from deep500.core.texts import escaped, message_of, one_line
 
 __all__ = ["OWN_FAULT", "print_error", "print_table", "print_traceback"]
 
@@ -30,8 +30,11 @@ def print_traceback() -> None:
 
 
 def print_table(rows: Iterable[Sequence[str]]) -> None:
-    """Write rows with aligned columns; the last column may be of any length."""
-    rows = list(rows)
+    """Write rows with aligned columns; the last column may be of any length.
+
+    Control characters, which names that were read may hold, are shown as escapes.
+    """
+    rows = [[escaped(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deep500.cli.console import print_table
 from deep500.cli.exit_codes import PASSED
 from deep500.cli.fleet.ci_options import (
     HISTORY_HELP,
@@ -21,6 +20,8 @@ from deep500.cli.fleet.ci_options import (
     Support,
     TestPatterns,
     interval,
+    named_in_brief,
+    print_rows,
     read_history,
     said_of_history,
 )
@@ -37,6 +38,7 @@ from deep500.cli.fleet.options import (
     print_written,
 )
 from deep500.cli.progress_line import ProgressLine
+from deep500.fleet.ci.wording import counted
 
 if TYPE_CHECKING:
     from deep500.fleet.ci.correlating import Correlation
@@ -142,9 +144,9 @@ def _facts(history: History, found: Correlation) -> list[str]:
     many = [group for group in groups if len(group) > 1]
     count = len(found.history.jobs)
     lines = [
-        f"{count:,} of {len(history.jobs):,} jobs have a correlation: {len(groups):,} clusters, {len(many):,} of them "
-        f"with several jobs ({sum(map(len, many)):,} jobs); {found.options['linkage']} linkage, cut at "
-        f"{found.options['cut']:g} of the largest distance"
+        f"{count:,} of {counted(len(history.jobs), 'job')} have a correlation: {counted(len(groups), 'cluster')}, "
+        f"{len(many):,} of them with several jobs ({sum(map(len, many)):,} jobs); "
+        f"{found.options['linkage']} linkage, cut at {found.options['cut']:g} of the largest distance"
     ]
     if found.undefined:
         lines.append(
@@ -155,11 +157,11 @@ def _facts(history: History, found: Correlation) -> list[str]:
     return lines
 
 
-def _left_out(found: Correlation) -> list[tuple[str, str, str]]:
+def _left_out(found: Correlation) -> dict[str, list[str]]:
     reasons: dict[str, list[str]] = {}
     for job, reason in found.left_out.items():
         reasons.setdefault(reason, []).append(job)
-    return [(reason, f"{len(jobs):,}", ", ".join(jobs)) for reason, jobs in reasons.items()]
+    return reasons
 
 
 def _show(history: History, found: Correlation, report: InputReport) -> None:
@@ -170,13 +172,14 @@ def _show(history: History, found: Correlation, report: InputReport) -> None:
     for line in _facts(history, found):
         print(line)
     print()
-    print_table([JOBS, *_job_rows(found)])
+    print_rows(JOBS, _job_rows(found), "job")
     if found.pairs:
         print("\nPairs that go together most:")
-        print_table([PAIRS, *_pair_rows(found)])
+        print_rows(PAIRS, _pair_rows(found), "pair")
     if found.left_out:
         print("\nWithout a correlation:")
-        print_table([("why", "jobs", "which"), *_left_out(found)])
+        rows = [(why, f"{len(jobs):,}", named_in_brief(jobs)) for why, jobs in _left_out(found).items()]
+        print_rows(("why", "jobs", "which"), rows, "reason")
 
 
 def _page(history: History, found: Correlation, report: InputReport) -> Any:
@@ -191,5 +194,6 @@ def _page(history: History, found: Correlation, report: InputReport) -> Any:
     if found.pairs:
         page.heading("Pairs that go together most").table(PAIRS, _pair_rows(found))
     if found.left_out:
-        page.heading("Without a correlation").table(("why", "jobs", "which"), _left_out(found))
+        rows = [(why, f"{len(jobs):,}", ", ".join(jobs)) for why, jobs in _left_out(found).items()]
+        page.heading("Without a correlation").table(("why", "jobs", "which"), rows)
     return page.input(report)

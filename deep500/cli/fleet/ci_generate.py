@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deep500.cli.console import print_table
 from deep500.cli.exit_codes import PASSED
-from deep500.cli.fleet.ci_options import Seed
+from deep500.cli.fleet.ci_options import Seed, print_rows
 from deep500.cli.fleet.options import AsJson, check_outputs, print_document, print_written
+from deep500.fleet.ci.wording import counted
 
 if TYPE_CHECKING:
     from deep500.fleet.ci.generating import PlantedHistory
@@ -73,10 +73,10 @@ def generate_command(
 
 
 def _show(count: int, truth: PlantedHistory) -> None:
-    print(f"{count:,} outcomes of {len(truth.costs):,} jobs; {len(truth.idle):,} of these never fail\n")
+    print(f"{counted(count, 'outcome')} of {counted(len(truth.costs), 'job')}; never failing: {len(truth.idle):,}\n")
     rows = [
         (str(breaks), cheapest, f"{truth.costs[cheapest]:g} h", ", ".join(group))
         for group, cheapest, breaks in zip(truth.groups, truth.cheapest, truth.breaks, strict=True)
     ]
-    print_table([("breaks", "cheapest", "cost", "fail together"), *rows])
+    print_rows(("breaks", "cheapest", "cost", "fail together"), rows, "group", "--json")
     print()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from deep500.cli.console import print_table
+from deep500.fleet.ci.wording import counted
 
 if TYPE_CHECKING:
     from deep500.fleet.ci.history import History
@@ -23,6 +27,8 @@ __all__ = [
     "Support",
     "TestPatterns",
     "interval",
+    "named_in_brief",
+    "print_rows",
     "read_history",
     "said_of_history",
 ]
@@ -85,8 +91,8 @@ def said_of_history(history: History) -> list[str]:
     said = history.to_dict()
     orders = {"time": "by time", "file": "as the files have them", "reversed": "the files' order reversed"}
     return [
-        f"{said['commits']:,} commits ({orders[history.order]}) x {said['jobs']:,} jobs: {said['results']:,} results, "
-        f"{said['missing_share']:.1%} missing",
+        f"{counted(said['commits'], 'commit')} ({orders[history.order]}) x {counted(said['jobs'], 'job')}: "
+        f"{counted(said['results'], 'result')}, {said['missing_share']:.1%} missing",
         f"{said['failed']:,} failed; {said['rerun']:,} were run again, and {said['flaky']:,} of these were flaky",
         *said["notes"],
     ]
@@ -97,3 +103,30 @@ def interval(value: float | None, ends: tuple[float, float] | None, form: str = 
     if value is None:
         return "-"
     return format(value, form) + ("" if ends is None else f" [{ends[0]:{form}} .. {ends[1]:{form}}]")
+
+
+#: Most rows of a table on a terminal, and most names in a cell of it.
+_MOST_ROWS = 60
+
+
+def print_rows(
+    header: Sequence[str], rows: Sequence[Sequence[str]], what: str, where: str = "--json or --page"
+) -> None:
+    """Write the first rows of a table, and how many there are more.
+
+    Args:
+        header: The names of the columns.
+        rows: The rows.
+        what: What a row is, in the singular.
+        where: Which options write all of them.
+    """
+    print_table([header, *rows[:_MOST_ROWS]])
+    more = len(rows) - _MOST_ROWS
+    if more > 0:
+        print(f"... and {more:,} more {what}{'' if more == 1 else 's'} (all with {where})")
+
+
+def named_in_brief(names: Sequence[str]) -> str:
+    """Return names in a line, the first of them where they are many."""
+    more = len(names) - _MOST_ROWS
+    return ", ".join(names[:_MOST_ROWS]) + (f" and {more:,} more" if more > 0 else "")

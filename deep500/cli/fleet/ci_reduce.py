@@ -21,6 +21,7 @@ from deep500.cli.fleet.ci_options import (
     Support,
     TestPatterns,
     interval,
+    print_rows,
     read_history,
     said_of_history,
 )
@@ -37,6 +38,7 @@ from deep500.cli.fleet.options import (
     print_written,
 )
 from deep500.cli.progress_line import ProgressLine
+from deep500.fleet.ci.wording import counted
 
 if TYPE_CHECKING:
     from deep500.fleet.ci.history import History
@@ -175,7 +177,7 @@ def _job_rows(found: Reduction) -> list[tuple[str, ...]]:
     unit = "h" if found.costs.unit == "hours" else found.costs.unit
     return [
         (
-            row["job"], row["state"], f"{row['cost_of_a_run']:.3g} {unit}", f"{row['cost_a_commit']:.3g} {unit}",
+            row["job"], row["state"], _cost(row["cost_of_a_run"], unit), _cost(row["cost_a_commit"], unit),
             f"{row['failing_commits']:,}",
             f"{row['failing_alone']:,}", "-" if row["found_by_kept"] is None else f"{row['found_by_kept']:.0%}",
             f"{row['flaky_rate']:.1%}",
@@ -184,15 +186,21 @@ def _job_rows(found: Reduction) -> list[tuple[str, ...]]:
     ]  # fmt: skip
 
 
+def _cost(value: float, unit: str) -> str:
+    text = f"{value:.3g}"
+    return f"{text} {unit.removesuffix('s') if text == '1' else unit}"
+
+
 def _facts(found: Reduction) -> list[str]:
     """Return what the proposed choice is worth, in lines."""
     result, method = found.proposed, next(iter(found.results))
     said, unit = result.evaluation, found.costs.unit
     held_out = len(found.history.commits) - found.split
+    what = f"{'newly ' if found.plan.aim == 'new' else ''}failing commit"
     lines = [
-        f"Proposed ({method}): {len(found.chosen):,} of {len(found.history.jobs):,} jobs for "
+        f"Proposed ({method}): {len(found.chosen):,} of {counted(len(found.history.jobs), 'job')} for "
         f"{result.cost_share:.1%} of the cost (budget {found.plan.budget:.0%}); they find {result.choice.covered:,} of "
-        f"{found.problem.total:,} {'newly ' if found.plan.aim == 'new' else ''}failing commits of the first "
+        f"{counted(found.problem.total, what)} of the first "
         f"{found.split:,}"
     ]
     if said.recall is not None:
@@ -235,7 +243,7 @@ def _show(history: History, found: Reduction, report: InputReport) -> None:
     print()
     print_table([METHOD_HEADER, *_method_rows(found)])
     print()
-    print_table([JOB_HEADER, *_job_rows(found)])
+    print_rows(JOB_HEADER, _job_rows(found), "job")
     notes = _notes(found)
     if notes:
         print()

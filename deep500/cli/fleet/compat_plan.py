@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -83,7 +84,7 @@ def plan_command(
         _page(planned).write(page)
     print_document(_document(planned, seed), as_json, lambda: _show(planned))
     if campaign is not None and not as_json:
-        print(f"The campaign is in {shown_path(campaign)}; next: deep500 fleet compat run {shown_path(campaign)}")
+        print(f"The campaign is in {shown_path(campaign)}; next: deep500 fleet compat run {shlex.quote(campaign)}")
     print_written(as_json, page=page, picture=picture)
     return PASSED
 

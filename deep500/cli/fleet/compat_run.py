@@ -128,5 +128,6 @@ def _show(ran: Campaign, plan: RunPlan, generate_only: bool) -> None:
 
 def _folder(ran: Campaign) -> str:
     import os
+    import shlex
 
-    return shown_path(os.path.relpath(ran.folder))
+    return shlex.quote(os.path.relpath(ran.folder))

@@ -1,4 +1,4 @@
-"""What the verbs of ``deep500 fleet shard`` read, and how they write times."""
+"""What the verbs of ``deep500 fleet shard`` read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ __all__ = [
     "Need",
     "SplitOver",
     "Unknown",
-    "duration",
     "read_cases",
     "unknown_rule",
 ]
@@ -90,12 +89,3 @@ def unknown_rule(text: str) -> str | float:
         return float(text)
     except ValueError:
         return text
-
-
-def duration(seconds: float | None) -> str:
-    """Return a time for people: seconds, minutes or hours."""
-    if seconds is None:
-        return "unknown"
-    if abs(seconds) < 120:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if abs(seconds) < 7200 else f"{seconds / 3600:.2f} h"

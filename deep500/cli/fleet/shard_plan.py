@@ -26,10 +26,11 @@ from deep500.cli.fleet.shard_inputs import (
     Need,
     SplitOver,
     Unknown,
-    duration,
     read_cases,
     unknown_rule,
 )
+from deep500.fleet.ci.wording import counted
+from deep500.fleet.shard.wording import duration
 
 if TYPE_CHECKING:
     from deep500.fleet.input_report import InputReport
@@ -164,8 +165,10 @@ def _facts(plan: Plan) -> str:
         taken = duration(assumed.seconds)
         said = f"{assumed.count:,} of {assumed.of:,} durations are unknown and taken as {taken} ({assumed.rule})"
     even = {part.file for shard in plan.shards for part in shard.parts if part.is_even_share}
-    shares = f"; {len(even)} files are divided into shares taken to be even" if even else ""
-    return f"{assumed.of:,} tests or files; {said}{shares}\n"
+    are = "is" if len(even) == 1 else "are"
+    shares = f"; {counted(len(even), 'file')} {are} divided into shares taken to be even" if even else ""
+    whole = "1 test or file" if assumed.of == 1 else f"{assumed.of:,} tests or files"
+    return f"{whole}; {said}{shares}\n"
 
 
 def _shards(plan: Plan) -> list[Row]:

@@ -19,7 +19,8 @@ from deep500.cli.fleet.options import (
     print_input,
     print_written,
 )
-from deep500.cli.fleet.shard_inputs import duration
+from deep500.fleet.ci.wording import counted
+from deep500.fleet.shard.wording import duration
 
 if TYPE_CHECKING:
     from deep500.fleet.input_report import InputReport
@@ -92,23 +93,37 @@ def _tables(found: GpuReport) -> list[tuple[str, list[Row]]]:
             tables.append((title, [("test", "declared", "used"), *rows]))
     if found.lost:
         tables.append(("Lost: skipped since GPUs lacked", _lost(found.lost)))
-    if found.would_be_lost:
-        tables.append((f"Would be lost with {found.max_gpus:g} GPUs", _lost(found.would_be_lost)))
+    if found.would_be_lost and found.max_gpus is not None:
+        tables.append((f"Would be lost with {_gpus(found.max_gpus)}", _lost(found.would_be_lost)))
     return tables
+
+
+def _gpus(count: float) -> str:
+    return "1 GPU" if count == 1 else f"{count:g} GPUs"
 
 
 def _facts(found: GpuReport) -> list[str]:
     total = sum(row.tests for row in found.used)
-    facts = [f"It was seen what {found.seen:,} of {total:,} tests use."]
+    facts = [f"It was seen what {found.seen:,} of {counted(total, 'test')} {'uses' if total == 1 else 'use'}."]
+    if found.not_collected:
+        groups = len({group for group, _ in found.not_collected})
+        names = ", ".join(sorted({what for _, what in found.not_collected})[:3])
+        facts.append(
+            f"Not collected in {counted(groups, 'group')}: {counted(len(found.not_collected), 'error')}, such as "
+            f"{names}. Which tests are lost there is not known."
+        )
     if found.lost:
-        facts.append(f"{len(found.lost):,} tests ({len(found.lost) / total:.1%}) were skipped since GPUs lacked.")
+        were = "was" if len(found.lost) == 1 else "were"
+        share = f"{len(found.lost) / total:.1%}"
+        facts.append(f"{counted(len(found.lost), 'test')} ({share}) {were} skipped since GPUs lacked.")
     if found.max_gpus is not None:
         lost = found.would_be_lost
         failures, seconds = sum(test.failures for test in lost), sum(test.seconds or 0.0 for test in lost)
         facts.append(
-            f"With {found.max_gpus:g} GPUs {len(lost):,} of {total:,} tests ({len(lost) / total:.1%}) would be lost, "
-            f"{duration(seconds)} of running; they failed {failures:,} times. Of {found.failing_groups:,} groups with "
-            f"a failure, {found.missed_groups:,} would have looked well."
+            f"With {_gpus(found.max_gpus)} {len(lost):,} of {counted(total, 'test')} "
+            f"({len(lost) / max(total, 1):.1%}) would be lost, {duration(seconds)} of running; they failed "
+            f"{counted(failures, 'time')}. Of {counted(found.failing_groups, 'group')} with a failure, "
+            f"{found.missed_groups:,} would have looked well."
         )
     return facts
 

@@ -26,11 +26,12 @@ from deep500.cli.fleet.shard_inputs import (
     Need,
     SplitOver,
     Unknown,
-    duration,
     read_cases,
     unknown_rule,
 )
 from deep500.cli.progress_line import ProgressLine
+from deep500.fleet.ci.wording import counted
+from deep500.fleet.shard.wording import duration
 
 if TYPE_CHECKING:
     from deep500.fleet.input_report import InputReport
@@ -220,8 +221,9 @@ def _facts(result: WhatIf) -> str:
     commits = load.commits if load.arrivals is None else len(load.arrivals)
     how = "unrelated arrivals" if load.arrivals is None else "recorded arrivals"
     return (
-        f"{load.replications} simulations of {commits:,} commits, {load.rate_per_hour:.3g} an hour ({how}), a shard's "
-        f"time varies by {load.spread:.0%}, set-up {load.setup_s:g} s, seed {load.seed}; [..] is the 95 % interval of "
+        f"{counted(load.replications, 'simulation')} of {counted(commits, 'commit')}, "
+        f"{load.rate_per_hour:.3g} an hour ({how}), a shard's time varies by {load.spread:.0%}, set-up "
+        f"{load.setup_s:g} s, seed {load.seed}; [..] is the 95 % interval of "
         f"the median over simulations"
     )
 

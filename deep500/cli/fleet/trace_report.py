@@ -137,7 +137,8 @@ def _show(report: TraceReport, read: InputReport) -> None:
     from deep500.fleet.trace import wording
 
     print_input(read)
-    print(f"{report.tasks:,} tasks of {report.users:,} users were seen running")
+    tasks, users = wording.number_of(report.tasks, "task"), wording.number_of(report.users, "user")
+    print(f"Seen running: {tasks} of {users}")
     print(f"By status: {wording.counted(report.statuses)}")
     print(f"Censored:  {wording.counted(report.censored)}")
     print(f"Left out:  {wording.counted(report.left_out)}")
@@ -170,8 +171,9 @@ def _show_models(report: TraceReport) -> None:
 
     for model in report.models:
         print(
-            f"\nCox model of the rate of {'failing' if model.cause == 'failed' else 'succeeding'}: {model.tasks:,} "
-            f"tasks, {model.events:,} {model.cause}, {model.users:,} users"
+            f"\nCox model of the rate of {'failing' if model.cause == 'failed' else 'succeeding'}: "
+            f"{wording.number_of(model.tasks, 'task')}, {model.events:,} {model.cause}, "
+            f"{wording.number_of(model.users, 'user')}"
         )
         print_table(wording.effect_rows(model, report.settings.confidence))
         if model.split_s is not None:

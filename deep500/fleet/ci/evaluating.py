@@ -11,9 +11,23 @@ from scipy import stats
 
 from deep500.fleet.ci.newly_failing import FOREVER
 
-__all__ = ["BETTER", "NOT_BETTER", "UNDECIDED", "WORSE", "Delay", "Evaluation", "delay_of", "evaluate", "found_by"]
+__all__ = [
+    "BETTER",
+    "NOTHING_TO_CHOOSE",
+    "NOT_BETTER",
+    "UNDECIDED",
+    "WORSE",
+    "Delay",
+    "Evaluation",
+    "delay_of",
+    "evaluate",
+    "found_by",
+]
 
 BETTER, NOT_BETTER, WORSE, UNDECIDED = "better than random", "not better than random", "worse than random", "undecided"
+
+#: The verdict where every random choice is the choice itself, which therefore cannot be better or worse.
+NOTHING_TO_CHOOSE = "undecided: nothing was left to choose"
 
 #: With fewer newly failing commits, an interval over them says nothing; a verdict needs as many.
 FEWEST_COMMITS = 6
@@ -42,7 +56,8 @@ class Evaluation:
         random_as_good: The share of random choices that find as many or more.
         difference: Recall - mean recall of the random choices.
         difference_interval: Its 95 % interval: bootstrap over commits, both taken from the same ones.
-        verdict: Better than random or worse when the interval of the difference excludes 0.
+        verdict: Better than random or worse when the interval of the difference excludes 0; undecided where commits
+            are few, or where nothing was left to choose.
     """
 
     commits: int

@@ -9,6 +9,8 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from deep500.fleet.ci.wording import counted
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -50,7 +52,7 @@ def heat_map(correlation: Correlation) -> Figure:
     _frame(axes, correlation)
     options = correlation.options
     axes.set_title(
-        f"{count:,} jobs in {len(set(correlation.labels.tolist())):,} clusters "
+        f"{counted(count, 'job')} in {counted(len(set(correlation.labels.tolist())), 'cluster')} "
         f"({options['linkage']} linkage, cut at {options['cut']:g} of the largest distance)",
         fontsize=9,
         loc="left",

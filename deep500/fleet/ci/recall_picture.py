@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
+from deep500.fleet.ci.wording import counted
+
 if TYPE_CHECKING:
     from deep500.fleet.ci.reduction import Reduction
 
@@ -53,7 +55,7 @@ def recall_picture(reduction: Reduction) -> Figure:
             axes.vlines(place, *said.recall_interval, color=_COLOURS[name], linewidth=1.2)
         axes.plot(
             [place], [said.recall], "o", color=_COLOURS[name],
-            label=f"{name}: {int(result.choice.chosen.sum())} jobs, {said.verdict}",
+            label=f"{name}: {counted(int(result.choice.chosen.sum()), 'job')}, {said.verdict}",
         )  # fmt: skip
     if not drawn:
         axes.text(0.5, 0.5, "no commit that is held out newly fails", ha="center", va="center", color=_GREY)
@@ -66,8 +68,8 @@ def recall_picture(reduction: Reduction) -> Figure:
     if drawn:
         axes.legend(fontsize=8, loc="lower right")
     axes.set_title(
-        f"{len(reduction.history.jobs):,} jobs; chosen from {reduction.split:,} commits, judged by the "
-        f"{len(reduction.history.commits) - reduction.split:,} after them",
+        f"{counted(len(reduction.history.jobs), 'job')}; chosen from {counted(reduction.split, 'commit')}, judged by "
+        f"the {len(reduction.history.commits) - reduction.split:,} after them",
         fontsize=9,
         loc="left",
     )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deep500.core.errors import FleetError
 from deep500.core.random import random_stream
+from deep500.core.texts import shown
 from deep500.fleet.ci._job_names import matching
-from deep500.fleet.ci.evaluating import Delay, delay_of, evaluate, found_by
+from deep500.fleet.ci.evaluating import NOTHING_TO_CHOOSE, Delay, delay_of, evaluate, found_by
 from deep500.fleet.ci.history import History
 from deep500.fleet.ci.job_costs import JobCosts, job_costs
 from deep500.fleet.ci.newly_failing import lives, newly_failing
@@ -33,7 +35,8 @@ def reduce_jobs(
         tell: Is told what is being done.
 
     Raises:
-        FleetError: A pattern matches no job, there are too few commits, or nothing fails in those to choose from.
+        FleetError: A pattern matches no job, a job is both to be kept and to be dropped, all are to be dropped, there
+            are too few commits, or nothing fails in those to choose from.
     """
     plan = plan or ReductionPlan()
     tell = tell or (lambda text: None)
@@ -43,7 +46,8 @@ def reduce_jobs(
             f"{len(history.commits)} commits cannot be parted at {plan.train_share:g}; "
             "at least one on either side is needed."
         )
-    keep, drop = (_named(history, patterns, what) for patterns, what in ((plan.keep, "keep"), (plan.drop, "drop")))
+    keep, drop = _named(history, plan.keep, "keep"), _named(history, plan.drop, "drop")
+    _check_named(history, keep, drop)
     known = np.asarray(history.judged[:split].any(0))
     newcomers = tuple(job for job, is_known in zip(history.jobs, known, strict=True) if not is_known)
     places = np.flatnonzero(known)
@@ -84,6 +88,20 @@ def _named(history: History, patterns: tuple[str, ...], what: str) -> NDArray[np
     named = np.zeros(len(history.jobs), dtype=np.bool_)
     named[matching(history.jobs, patterns, f"The pattern of --{what}")] = True
     return named
+
+
+def _check_named(history: History, keep: NDArray[np.bool_], drop: NDArray[np.bool_]) -> None:
+    both = np.flatnonzero(keep & drop)
+    if len(both):
+        others = f" and {len(both) - 1:,} more" if len(both) > 1 else ""
+        raise FleetError(
+            f"Both --keep and --drop match {shown(history.jobs[both[0]])}{others}; a job is kept or dropped, so make "
+            "one of the patterns narrower."
+        )
+    if drop.all():
+        raise FleetError(
+            f"The patterns of --drop match all of the jobs ({len(drop):,}), and nothing is left to choose; leave some."
+        )
 
 
 def _problem(
@@ -136,6 +154,8 @@ class _HeldOut:
             random_stream(plan.seed, "resamples", choice.method),
             plan.resamples,
         )
+        if evaluation.commits and _nothing_left(choice, problem, random):
+            evaluation = replace(evaluation, verdict=NOTHING_TO_CHOOSE)
         spent = costs.run * self._runs
         saved, whole = float(spent[~choice.chosen].sum()), float(spent.sum())
         share = saved / whole if whole else 0.0
@@ -165,6 +185,12 @@ class _HeldOut:
         if not len(self._broken):
             return None
         return delay_of(found_by(self._broken, choice.chosen[None, :])[0], self._lives, every, saved_share)
+
+
+def _nothing_left(choice: Choice, problem: CoverageProblem, random: NDArray[np.bool_]) -> bool:
+    """Whether no other jobs could have been chosen for the cost: none besides those to keep, or all."""
+    own = choice.chosen[problem.candidates]
+    return bool((not own.any() or own.all()) and (random == choice.chosen).all())
 
 
 def _notes(

@@ -32,7 +32,7 @@ class ReductionPlan:
     Attributes:
         budget: What the chosen jobs may cost, as a share of what all cost.
         keep: Patterns of jobs that have to be kept, also where they cost more than the budget.
-        drop: Patterns of jobs that are not to be chosen; ``keep`` goes before it.
+        drop: Patterns of jobs that are not to be chosen; none may be one to keep.
         methods: Some of :data:`METHODS`; the choice of the first is what is proposed.
         aim: ``failing``: the jobs are chosen by all commits at which a job fails; ``new``: by those that newly fail.
         train_share: The share of commits, the oldest, that jobs are chosen from; the others judge the choice.

@@ -10,6 +10,7 @@ from deep500.fleet.ci.clustering import cut_tree
 from deep500.fleet.ci.correlating import correlate
 from deep500.fleet.ci.history import History
 from deep500.fleet.ci.selection import Choice, CoverageProblem
+from deep500.fleet.ci.wording import counted
 
 __all__ = ["choose_representatives"]
 
@@ -50,7 +51,7 @@ def choose_representatives(
         chosen = _cheapest(problem, [places[group] for group in groups])
         if problem.cost(chosen & ~problem.kept) <= problem.room(problem.kept):
             share = height / clustering.largest if clustering.largest else 0.0
-            note = f"{len(groups)} clusters, cut at {share:.3g} of the largest distance"
+            note = f"{counted(len(groups), 'cluster')}, cut at {share:.3g} of the largest distance"
             if height > clustering.height:
                 note += f", since the representatives at {cut:g} cost more than the budget"
             return Choice("clusters", chosen, problem.covered(chosen), notes=(f"{note}.",))

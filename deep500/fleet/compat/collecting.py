@@ -88,7 +88,7 @@ def collect_campaign(campaign: Campaign) -> Collected:
     stages, details = {}, {}
     for cell in campaign.cells:
         folder = campaign.cell_folder(cell)
-        record = read_record(folder)
+        record = read_record(folder, cell.cell_id)
         source = str(folder / "record.json")
         if record.fault is not None:
             report.add(ProblemKind.MALFORMED, source, examples=[record.fault], effect="its cell has no stages")

@@ -63,23 +63,23 @@ class ReadRecord:
         return found
 
 
-def read_record(folder: Path) -> ReadRecord:
-    """Return the record of a cell's folder; whatever is wrong with it is its fault, and no other cell's."""
+def read_record(folder: Path, cell_id: str | None = None) -> ReadRecord:
+    """Return the record of a folder, of this cell; what is wrong with it is its fault, and no other cell's."""
     try:
         content = parse_json(read_regular(folder / RECORD_FILE).decode("utf-8"))
     except FileNotFoundError:
         return ReadRecord()
     except (OSError, ValueError) as error:
         return ReadRecord(fault=f"{RECORD_FILE} cannot be read: {message_of(error)}")
-    fault = _fault(content, folder.name)
+    fault = _fault(content, cell_id)
     return ReadRecord(content) if fault is None else ReadRecord(fault=f"{RECORD_FILE} cannot be used: {fault}")
 
 
-def _fault(content: Any, cell_id: str) -> str | None:
+def _fault(content: Any, cell_id: str | None) -> str | None:
     """Return what a record lacks."""
     if not isinstance(content, dict):
         return "it is no JSON object"
-    if content.get("cell", cell_id) != cell_id:
+    if cell_id is not None and content.get("cell", cell_id) != cell_id:
         return f"it is that of another cell, {shown(content['cell'])}"
     stages, error = content.get("stages"), content.get("error")
     if not isinstance(stages, dict) or not isinstance(content.get("finished"), bool):

@@ -47,7 +47,7 @@ def outcomes_now(campaign: Campaign) -> tuple[dict[str, Outcome], dict[str, Sche
         states = new_backend(campaign.backend, campaign.options).states(campaign)
     found = {}
     for cell in campaign.cells:
-        record = read_record(campaign.cell_folder(cell))
+        record = read_record(campaign.cell_folder(cell), cell.cell_id)
         found[cell.cell_id] = join(cell, campaign.name, record, states.get(cell.cell_id))
     return found, dict(states)
 

@@ -38,7 +38,7 @@ class Rows:
         self._report = report
         self._labels = dict(labels)
         self._rows: list[dict[str, Any]] = []
-        self._faults: dict[ProblemKind, tuple[int, list[str]]] = {}
+        self._faults: dict[tuple[ProblemKind, str], tuple[int, list[str]]] = {}
 
     def add(self, key: object, group: object, status: str, where: str = "", **values: Any) -> None:
         """Add an outcome; without a key or a group it is counted as incomplete.
@@ -61,12 +61,12 @@ class Rows:
             row[name] = self._value(name, value, where or row["key"])
         self._rows.append(row)
 
-    def fault(self, kind: ProblemKind, example: object = "") -> None:
-        """Count a fault."""
-        count, examples = self._faults.setdefault(kind, (0, []))
+    def fault(self, kind: ProblemKind, example: object = "", effect: str = "") -> None:
+        """Count a fault; ``effect`` is what was done about it, where that is not what the kind says."""
+        count, examples = self._faults.setdefault((kind, effect), (0, []))
         if example and len(examples) < 3:
             examples.append(plain_text(example))
-        self._faults[kind] = (count + 1, examples)
+        self._faults[kind, effect] = (count + 1, examples)
 
     def status(self, word: object, known: Callable[[str], tuple[str, str | None] | None], where: str) -> dict[str, Any]:
         """Return the fields ``status`` and ``cause`` for a word of the format; one that it does not define is counted.
@@ -88,8 +88,8 @@ class Rows:
 
     def frame(self) -> pl.DataFrame:
         """Return the outcomes, and tell the report what was wrong."""
-        for kind, (count, examples) in self._faults.items():
-            self._report.add(kind, self._path, count, examples)
+        for (kind, effect), (count, examples) in self._faults.items():
+            self._report.add(kind, self._path, count, examples, effect)
         schema = {**FIELDS, **{name: _DTYPES[kind] for name, kind in self._labels.items()}}
         columns = {name: [row.get(name) for row in self._rows] for name in schema}
         return pl.DataFrame(columns, schema=schema)

@@ -29,7 +29,7 @@ class PhillyReader(Reader):
     """The file ``cluster_job_log``: a JSON array of jobs with their attempts.
 
     An outcome is a job: its key is the ``jobid``, its group the ``user``. It started with its first attempt and ended
-    with its last; one whose last attempt has no end still ran, and is ``missing``. The status is that of the job, for
+    with its last; where the log tells no end of that, it is unknown, and counted. The status is that of the job, for
     the log has none of an attempt; ``attempts`` counts them. GPUs are those of the last attempt, the cost is the sum
     over all attempts whose times are known. Times have no zone there and are taken as UTC.
 
@@ -61,9 +61,9 @@ def _add(job: dict[str, Any], attempts: list[dict[str, Any]], where: str, rows: 
     verdict = rows.status(job.get("status"), _STATUSES.get, where)
     runs = [(seconds_of(a.get("start_time")), seconds_of(a.get("end_time")), _machines(a)) for a in attempts]
     known = [(ended - started, gpus) for started, ended, (_, gpus) in runs if started is not None and ended is not None]
-    runs_on = bool(runs) and attempts[-1].get("end_time") in (None, "None", "")
-    if runs_on:
-        verdict = {"status": "missing", "cause": "running"}
+    has_no_end = bool(runs) and attempts[-1].get("end_time") in (None, "None", "")
+    if has_no_end and verdict["cause"] != "running":  # a status is written when a job has ended, whenever that was
+        rows.fault(ProblemKind.INCOMPLETE, f"{where} has ended, and its last attempt has no end", "its end is unknown")
     machines, gpus = runs[-1][2] if runs else (None, None)
     rows.add(
         job.get("jobid"),
@@ -72,7 +72,7 @@ def _add(job: dict[str, Any], attempts: list[dict[str, Any]], where: str, rows: 
         **verdict,
         submitted=job.get("submitted_time"),
         started=attempts[0].get("start_time") if attempts else None,
-        ended=None if runs_on or not attempts else attempts[-1].get("end_time"),
+        ended=None if has_no_end or not attempts else attempts[-1].get("end_time"),
         gpus=gpus,
         cost=sum(max(0.0, span) * (count or 1) for span, count in known) / 3600.0 if known else None,
         user=job.get("user"),

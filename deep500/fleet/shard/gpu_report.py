@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from deep500.core.errors import FleetError
+from deep500.fleet.outcome_table import OutcomeTable
 from deep500.fleet.shard.cases import cases_of_outcomes
 
-if TYPE_CHECKING:
-    from deep500.fleet.outcome_table import OutcomeTable
-
 __all__ = ["GpuReport", "GpuRow", "LostTest", "gpu_report"]
+
+#: Causes that pytest's files of JUnit give for what is no test.
+_NOT_COLLECTED = ("error: collection failure", "error: internal error")
 
 _LABELS = ("gpus_declared", "gpus_used", "gpus_needed")
 
@@ -27,7 +28,7 @@ class GpuRow:
         gpus: How many; ``None`` where that is unknown.
         tests: How many tests.
         executed: How many of them passed or failed in any group.
-        lost: How many did not run in any group because GPUs lacked.
+        lost: How many were skipped in some group because GPUs lacked.
         seconds: What those that ran take together.
         failures: How often they failed.
     """
@@ -76,6 +77,7 @@ class GpuReport:
         would_be_lost: Tests that need more.
         failing_groups: Groups with a failure.
         missed_groups: Of these, those in which only tests failed that would be lost.
+        not_collected: What pytest could not collect, or that it broke: ``(group, what)``. Its tests are not known.
     """
 
     declared: tuple[GpuRow, ...]
@@ -88,6 +90,7 @@ class GpuReport:
     would_be_lost: tuple[LostTest, ...]
     failing_groups: int
     missed_groups: int
+    not_collected: tuple[tuple[str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as what JSON can hold."""
@@ -105,6 +108,7 @@ class GpuReport:
             "would_be_lost": [vars(test) for test in self.would_be_lost],
             "failing_groups": self.failing_groups,
             "missed_groups": self.missed_groups,
+            "not_collected": [{"group": group, "what": what} for group, what in self.not_collected],
         }
 
 
@@ -119,7 +123,9 @@ def gpu_report(table: OutcomeTable, max_gpus: float | None = None) -> GpuReport:
     Raises:
         FleetError: No outcome has such a label, or a number of GPUs.
     """
-    tests = _tests(table)
+    unknown = pl.col("cause").is_in(_NOT_COLLECTED).fill_null(value=False)
+    tests = _tests(OutcomeTable(table.frame.filter(~unknown)))
+    broken = table.frame.filter(unknown).select("group", "key").unique(maintain_order=True)
     lost = tuple(_lost(row) for row in tests if row["groups_lost"])
     beyond = [row for row in tests if max_gpus is not None and (row["count"] or 0) > max_gpus]
     failing, missed = _failing(table, {row["key"] for row in beyond})
@@ -135,6 +141,7 @@ def gpu_report(table: OutcomeTable, max_gpus: float | None = None) -> GpuReport:
         _ordered(_lost(row) for row in beyond),
         failing,
         missed,
+        tuple(broken.iter_rows()),
     )
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn
+from operator import index
+from typing import NoReturn, SupportsIndex
+
+from deep500.core.texts import shown
 
 __all__ = ["USED_FILE_VARIABLE", "GpuUse", "Gpus", "lack_of_gpus", "say_used", "used_by_processes"]
 
@@ -58,17 +61,18 @@ class Gpus:
             count: How many; by default as many as the test declared, without those that it has.
 
         Raises:
-            ValueError: The number is negative, or none was given and none was declared.
+            ValueError: The number is none or negative, or none was given and none was declared.
         """
-        wanted = (
-            (None if self.declared is None else max(0, self.declared - len(self.taken))) if count is None else count
-        )
-        if wanted is None or wanted < 0:
+        wanted: object = count
+        if count is None and self.declared is not None:
+            wanted = max(0, self.declared - len(self.taken))
+        number = index(wanted) if isinstance(wanted, SupportsIndex) and not isinstance(wanted, bool) else -1
+        if number < 0:
             raise ValueError(
-                f"take({count}) asks for GPUs of a test that declares {self.declared}; give a number from 0, or mark "
-                f"the test with @pytest.mark.gpus(n)."
+                f"take({shown(count)}) asks for GPUs of a test that declares {self.declared}; give a whole number from "
+                f"0, or mark the test with @pytest.mark.gpus(n)."
             )
-        needed = len(self.taken) + wanted
+        needed = len(self.taken) + number
         if needed > self.given:
             self._lacking(needed)
         indices = tuple(range(len(self.taken), needed))

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from deep500.core.errors import FleetError
 from deep500.core.texts import shown
+from deep500.fleet.ci.wording import counted
 
 __all__ = ["Lane", "lanes_of_texts", "smallest_that_fits"]
 
-#: Most shards, and most runners, of a lane.
+#: Most shards, most runners and most GPUs of a runner, of a lane.
 _MOST = 100_000
 
 _FORM = re.compile(
@@ -43,13 +44,16 @@ class Lane:
         """Check the numbers."""
         if self.gpus < 0 or self.shards < 1 or self.runners < 1 or (self.period_s is not None and self.period_s <= 0):
             raise FleetError(
-                f"A lane of {self.shards} shards on {self.runners} runners with {self.gpus:g} GPUs each, every "
-                f"{self.period_s} s, cannot be; shards and runners are counted from 1, and a period is above 0."
+                f"A lane of {self._said}{'' if self.period_s is None else f', every {self.period_s:g} s,'} cannot be; "
+                "shards and runners are counted from 1, and a period is above 0."
             )
-        if max(self.shards, self.runners) > _MOST:
-            raise FleetError(
-                f"A lane of {self.shards} shards on {self.runners} runners was given; accepted are up to {_MOST:,}."
-            )
+        if max(self.shards, self.runners, self.gpus) > _MOST:
+            raise FleetError(f"A lane of {self._said} was given; accepted are up to {_MOST:,} of each.")
+
+    @property
+    def _said(self) -> str:
+        gpus = "1 GPU" if self.gpus == 1 else f"{self.gpus:g} GPUs"
+        return f"{counted(self.shards, 'shard')} on {counted(self.runners, 'runner')} with {gpus} each"
 
     @property
     def is_periodic(self) -> bool:

@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from deep500.fleet.ci.wording import counted
+from deep500.fleet.shard.wording import duration
+
 __all__ = ["PROPERTIES", "GpuTest", "LostCoverage", "TestPhase"]
 
 #: The properties of a test, in pytest's reports and in JUnit's files: declared with the mark, used in truth and who saw
@@ -80,6 +83,8 @@ class LostCoverage:
         tests: Those that have to do with GPUs, by name.
         durations: Seconds that tests took at other times, by name.
         ran: Whether tests ran; else they were only collected.
+        not_collected: What could not be collected: files or folders.
+        stopped: What ended the session before its time; ``None`` where nothing did.
     """
 
     def __init__(self) -> None:
@@ -88,6 +93,14 @@ class LostCoverage:
         self.tests: dict[str, GpuTest] = {}
         self.durations: dict[str, float] = {}
         self.ran = True
+        self.not_collected: list[str] = []
+        self.stopped: str | None = None
+
+    @property
+    def incomplete(self) -> str | None:
+        """Why more may be lost than is listed; ``None`` where all tests are known."""
+        failed = [f"{', '.join(self.not_collected)} could not be collected"] if self.not_collected else []
+        return "; ".join([*failed, *([self.stopped] if self.stopped else [])]) or None
 
     @property
     def total(self) -> int:
@@ -146,15 +159,15 @@ class LostCoverage:
         """
         lost = self.lost
         known = [self.durations[t.name] for t in lost if t.name in self.durations]
+        is_unknown = self.incomplete is not None and not self._names
         return {
-            "ran": self.ran,
+            "ran": self.ran and not is_unknown,
+            "incomplete": self.incomplete,
             "tests": self.total,
             "gpus_given": given,
             "gpus_given_by": source,
-            "lost": [
-                {"test": t.name, "gpus": t.needed, "given": t.given, "duration_s": self.durations.get(t.name)}
-                for t in lost
-            ],
+            # Of tests that nobody knows it is not known either which are lost, which is not that none is.
+            "lost": None if is_unknown else [self._entry(test) for test in lost],
             "lost_by_gpus": _by_number(t.needed for t in lost),
             "lost_duration_s": sum(known) if known else None,
             "lost_durations_known": len(known),
@@ -170,13 +183,17 @@ class LostCoverage:
     def lines(self, given: int, source: str) -> Iterator[str]:
         """Yield what a person should read; nothing where nothing is lost and no test contradicts its mark."""
         lost = self.lost
+        if self.incomplete is not None:
+            yield f"more may be lost than is known: {self.incomplete}"
         if lost:
             verb = "did not run" if self.ran else "would not run"
             are = f"{given} given by {source}"
-            yield f"{len(lost)} of {self.total} tests {verb} because they need more GPUs than there are ({are})"
+            whole = f"{len(lost)} of {counted(self.total, 'test')}"
+            yield f"{whole} {verb} because they need more GPUs than there are ({are})"
         for number in sorted({t.needed or 0 for t in lost}, reverse=True):
             tests = [t for t in lost if t.needed == number]
-            yield f"needs {number} GPUs: {len(tests)} {'test' if len(tests) == 1 else 'tests'}, {self._duration(tests)}"
+            gpus = counted(number, "GPU")
+            yield f"needs {gpus}: {counted(len(tests), 'test')}, {self._duration(tests)}"
             yield from (f"  {t.name}{self._own_duration(t)}" for t in tests)
         for test in self.over_declared:
             yield f"over-declared: {test.name} declares {test.declared}, used {test.used} ({test.used_by})"
@@ -184,15 +201,19 @@ class LostCoverage:
             says = "declares none" if test.declared is None else f"declares {test.declared}"
             yield f"under-declared: {test.name} {says}, used {test.used} ({test.used_by})"
 
+    def _entry(self, test: GpuTest) -> dict[str, Any]:
+        own = self.durations.get(test.name)
+        return {"test": test.name, "gpus": test.needed, "given": test.given, "duration_s": own}
+
     def _duration(self, tests: list[GpuTest]) -> str:
         known = [self.durations[t.name] for t in tests if t.name in self.durations]
         if not known:
             return "durations unknown"
         unknown = len(tests) - len(known)
-        return f"{sum(known):.1f} s" + (f" without {unknown} of unknown duration" if unknown else "")
+        return duration(sum(known)) + (f" without {unknown} of unknown duration" if unknown else "")
 
     def _own_duration(self, test: GpuTest) -> str:
-        return f" ({self.durations[test.name]:.1f} s)" if test.name in self.durations else ""
+        return f" ({duration(self.durations[test.name])})" if test.name in self.durations else ""
 
 
 def _by_number(numbers: Iterable[int | None]) -> Mapping[str, int]:

@@ -50,6 +50,7 @@ def draw_plan(plan: Plan) -> Figure:
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
     axes.invert_yaxis()
     axes.set_xlabel("minutes (dashed: no plan takes less)")
+    axes.set_title("What each shard runs, part by part", fontsize=9, loc="left")
     return figure
 
 
@@ -69,6 +70,7 @@ def draw_plans(plans: Sequence[tuple[str, Plan]]) -> Figure:
     axes.set_yticks(range(len(plans)), [name for name, _ in plans])
     axes.invert_yaxis()
     axes.set_xlabel("makespan in minutes (dashed: no plan takes less)")
+    axes.set_title("Makespans of plans and of round robin", fontsize=9, loc="left")
     axes.legend(loc="best")
     return figure
 
@@ -94,6 +96,7 @@ def draw_change(result: WhatIf) -> Figure:
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.set_xlabel("hours (line: 95 % interval over replications)")
+    axes.set_title("What a commit waits for, with today's runners and with proposed ones", fontsize=9, loc="left")
     axes.legend(loc="best")
     return figure
 
@@ -114,11 +117,13 @@ def draw_needs(report: GpuReport) -> Figure:
         axes.bar([place + offset for place in range(len(numbers))], counts, 0.38, color=colour, label=label)
     lost = {row.gpus: row.lost for row in report.used}
     heights = [lost.get(number, 0) for number in numbers]
-    axes.bar([place + 0.2 for place in range(len(numbers))], heights, 0.38, color=_ORANGE, label="did not run")
+    label = "skipped in some run, since GPUs lacked"
+    axes.bar([place + 0.2 for place in range(len(numbers))], heights, 0.38, color=_ORANGE, label=label)
     axes.set_xticks(range(len(numbers)), ["unknown" if number is None else f"{number:g}" for number in numbers])
     axes.set_xlabel("GPUs")
+    axes.set_title("Tests by the GPUs that they declare, and by those that they use", fontsize=9, loc="left")
     axes.set_ylabel("tests")
-    if max(row.tests for row in (*report.declared, *report.used)) > _MANY:
+    if max((row.tests for row in (*report.declared, *report.used)), default=0) > _MANY:
         axes.set_yscale("symlog", linthresh=10)
     else:
         axes.locator_params(axis="y", integer=True)

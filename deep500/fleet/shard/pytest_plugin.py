@@ -31,6 +31,13 @@ __all__: list[str] = []
 
 _CACHE = "deep500/gpu_test_durations"
 
+#: Ends of a session after which tests may be unknown.
+_ENDS = {
+    int(pytest.ExitCode.INTERRUPTED): "the session was interrupted",
+    int(pytest.ExitCode.INTERNAL_ERROR): "the session ended with an internal error",
+    int(pytest.ExitCode.USAGE_ERROR): "the session ended with a usage error",
+}
+
 
 class _Watched:
     """What is noted of a test while it runs."""
@@ -77,6 +84,11 @@ class _Session:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take a report, of this process or of a worker."""
         self.coverage.observe(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note what could not be collected: its tests are not known."""
+        if report.failed and report.nodeid not in self.coverage.not_collected:
+            self.coverage.not_collected.append(report.nodeid)
 
 
 _SESSION = pytest.StashKey[_Session]()
@@ -204,12 +216,15 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
     """Write the list, and keep how long tests took."""
     config = session.config
     own = config.stash[_SESSION]
     if own.is_worker:
         return
+    if not own.coverage.not_collected:
+        early = session.shouldfail or session.shouldstop  # such as "stopping after 1 failures"
+        own.coverage.stopped = _ENDS.get(int(exitstatus)) or (str(early) if early else None)
     cache = getattr(config, "cache", None)
     if cache is not None and own.coverage.tests:
         before = cache.get(_CACHE, {})
@@ -228,12 +243,14 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     own = config.stash[_SESSION]
     if not own.coverage.tests and config.getoption("max_gpus") is None:
         return
+    if not own.coverage.tests and own.coverage.incomplete is not None:
+        return  # pytest has told why nothing is known, and the file says so too
     lines = list(own.coverage.lines(own.given.count, own.given.source))
     if lines:
         terminalreporter.section("coverage lost for want of GPUs" if own.coverage.lost else "GPUs", yellow=True)
         for line in lines:
             terminalreporter.write_line(line)
-    elif own.coverage.tests:  # none where collecting failed: then nothing is known of what is lost
+    elif own.coverage.tests:
         terminalreporter.write_line(f"No coverage is lost with --max-gpus {own.given.count}.")
 
 

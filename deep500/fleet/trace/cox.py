@@ -44,6 +44,7 @@ class CoxFit:
         converged: Whether the search came to an end.
         variance: The variance if rows are independent.
         influences: The sums of each cluster's influences on the coefficients: ``[clusters, covariates]``.
+        trends: The same of the trends of coefficients over the order of ends, by which :func:`proportionality` tells.
         schoenfeld: Schoenfeld's residuals ``[events, covariates]`` in the order of time, and the times.
         event_times: When each ended.
     """
@@ -59,6 +60,7 @@ class CoxFit:
     converged: bool
     variance: Floats
     influences: Floats
+    trends: Floats
     schoenfeld: Floats
     event_times: Floats
 
@@ -115,24 +117,44 @@ class _Problem:
         value = float(eta[self.ended].sum() - np.log(self.phi).sum())
         return value, (self.x_ended - self.mean).sum(axis=0), information
 
-    def residuals(self, clusters: NDArray[np.int64] | None) -> tuple[Floats, Floats]:
-        """Return the sums of score residuals by cluster, and Schoenfeld's residuals, at the last evaluation."""
+    def schoenfeld(self) -> Floats:
+        """Return Schoenfeld's residuals at the last evaluation: each end's covariates less their mean at risk."""
         size = len(self.starts)
-        sums = np.empty((0 if clusters is None else int(clusters.max()) + 1, self.x.shape[1]))
-        schoenfeld = np.empty_like(self.mean)
-        weight = self.risk * (self.total[self.place] - self.ended * self.part[self.place])
+        residuals = np.empty_like(self.mean)
         for column in range(self.x.shape[1]):
-            mean = self.mean[:, column]
+            sums = np.bincount(self.at, weights=self.mean[:, column], minlength=size)
+            residuals[:, column] = self.x_ended[:, column] - (sums / np.maximum(self.deaths, 1))[self.at]
+        return residuals
+
+    def scores(self, clusters: NDArray[np.int64], factor: Floats | None = None) -> Floats:
+        """Return the sums of score residuals by cluster at the last evaluation.
+
+        Args:
+            clusters: The cluster of each row.
+            factor: What each distinct time is weighed with; by default 1.
+        """
+        size = len(self.starts)
+        sums = np.empty((int(clusters.max()) + 1, self.x.shape[1]))
+        weights = (np.ones(size) if factor is None else factor)[self.at]
+        of_row = 1.0 if factor is None else factor[self.place]
+        total = np.bincount(self.at, weights=weights / self.phi, minlength=size).cumsum()
+        part = np.bincount(self.at, weights=weights * self.fraction / self.phi, minlength=size)
+        weight = self.risk * (total[self.place] - self.ended * part[self.place])
+        for column in range(self.x.shape[1]):
+            mean, x = self.mean[:, column], self.x[:, column]
             average = np.bincount(self.at, weights=mean, minlength=size) / np.maximum(self.deaths, 1)
-            schoenfeld[:, column] = self.x_ended[:, column] - average[self.at]
-            if clusters is not None:
-                drift = np.bincount(self.at, weights=mean / self.phi, minlength=size).cumsum()
-                own = np.bincount(self.at, weights=self.fraction * mean / self.phi, minlength=size)
-                x = self.x[:, column]
-                scores = self.ended * (x - average[self.place]) - weight * x
-                scores += self.risk * (drift[self.place] - self.ended * own[self.place])
-                sums[:, column] = np.bincount(clusters, weights=scores)
-        return sums, schoenfeld
+            drift = np.bincount(self.at, weights=weights * mean / self.phi, minlength=size).cumsum()
+            own = np.bincount(self.at, weights=weights * self.fraction * mean / self.phi, minlength=size)
+            rows = self.ended * of_row * (x - average[self.place]) - weight * x
+            rows += self.risk * (drift[self.place] - self.ended * own[self.place])
+            sums[:, column] = np.bincount(clusters, weights=rows)
+        return sums
+
+    def trend(self) -> Floats:
+        """Return the rank of each distinct time among the ends (the mean of ties), less the mean of ends."""
+        before = np.cumsum(self.deaths) - self.deaths
+        rank = before + (self.deaths + 1) / 2
+        return np.asarray(rank - (len(self.at) + 1) / 2, dtype=np.float64)
 
 
 def fit_cox(
@@ -168,17 +190,15 @@ def fit_cox(
         beta, *_ = _search(_Problem(durations[::_FIRST], ended[::_FIRST], x[::_FIRST]), beta)
     problem = _Problem(durations, ended, x)
     beta, value, information, converged, endless = _search(problem, beta)
-    if endless.any():
-        without = ", ".join(name for name, far in zip(names, endless) if far)
-        raise FleetError(f"No number tells the effect of {without}: it says for certain which rows end this way first.")
-    if np.linalg.cond(information) > 1e10:
-        raise FleetError(f"The covariates {', '.join(names)} say the same in other words; leave one out.")
+    _check_bounded(names, endless, information)
     variance = np.linalg.inv(information)
-    sums, schoenfeld = problem.residuals(clusters)
-    naive, robust, influences, count = np.sqrt(np.diag(variance)), np.sqrt(np.diag(variance)), sums, 0
+    naive = robust = np.sqrt(np.diag(variance))
+    influences = trends = np.empty((0, len(names)))
+    count = 0
     if clusters is not None:
         count = distinct(clusters)
-        influences = sums @ variance
+        influences = problem.scores(clusters) @ variance
+        trends = problem.scores(clusters, problem.trend()) @ variance
         robust = np.sqrt((influences**2).sum(axis=0) * count / max(count - 1, 1))
     return CoxFit(
         names=tuple(names),
@@ -191,10 +211,19 @@ def fit_cox(
         log_likelihood=value,
         converged=converged,
         variance=variance / np.outer(scale, scale),
-        influences=influences / scale if count else influences,
-        schoenfeld=schoenfeld * scale,
+        influences=influences / scale,
+        trends=trends / scale,
+        schoenfeld=problem.schoenfeld() * scale,
         event_times=durations[ended],
     )
+
+
+def _check_bounded(names: Sequence[str], endless: NDArray[np.bool_], information: Floats) -> None:
+    if endless.any():
+        without = ", ".join(name for name, far in zip(names, endless) if far)
+        raise FleetError(f"No number tells the effect of {without}: it says for certain which rows end this way first.")
+    if np.linalg.cond(information) > 1e10:
+        raise FleetError(f"The covariates {', '.join(names)} say the same in other words; leave one out.")
 
 
 def _standardised(
@@ -240,7 +269,7 @@ class Proportionality:
 
     Attributes:
         name: The covariate.
-        statistic: The statistic, chi-square with one degree if it does and rows are independent.
+        statistic: The statistic, chi-square with one degree if it does, over clusters where there are some.
         p_value: Its p-value.
     """
 
@@ -252,18 +281,25 @@ class Proportionality:
 def proportionality(fit: CoxFit) -> tuple[Proportionality, ...]:
     r"""Test each covariate's effect for a trend over the order of ends, by scaled Schoenfeld residuals.
 
-    :math:`T_j = \big(\sum_e (g_e - \bar g)\, r^*_{ej}\big)^2 \big/ \big(D\, V_{jj} \sum_e (g_e - \bar g)^2\big)` with
-    :math:`r^* = D\, r V`, :math:`D` ends and :math:`g` their rank in time (the mean of ties).
+    :math:`T_j = \big(\sum_e (g_e - \bar g)\, (r_e V)_j\big)^2 \big/ s_j` with Schoenfeld's residuals :math:`r`, the
+    variance :math:`V` and the rank :math:`g` of ends in time (the mean of ties). If rows are independent,
+    :math:`s_j = V_{jj} \sum_e (g_e - \bar g)^2 / D` for :math:`D` ends. Over clusters, :math:`s_j` is the sum over them
+    of squared sums of :math:`\big(\int (g - \bar g)\, dU_i\, V\big)_j`, the score residuals weighed by the rank, times
+    :math:`G / (G - 1)`: rows of one cluster that end alike would look like a trend otherwise.
 
-    Source: P. M. Grambsch, T. M. Therneau, Biometrika 81 (1994).
+    Source: P. M. Grambsch, T. M. Therneau, Biometrika 81 (1994); D. Y. Lin, L. J. Wei, J. American Statistical
+    Association 84 (1989).
     """
     ranks = np.arange(1, fit.events + 1, dtype=np.float64)
     new = np.concatenate([[True], np.diff(fit.event_times) != 0])
     group = np.cumsum(new) - 1
     ranks = (np.bincount(group, weights=ranks) / np.bincount(group))[group]
     trend = ranks - ranks.mean()
-    scaled = fit.events * (trend @ fit.schoenfeld) @ fit.variance
-    spread = fit.events * np.diag(fit.variance) * float(trend @ trend)
+    scaled = (trend @ fit.schoenfeld) @ fit.variance
+    if fit.clusters:
+        spread = (fit.trends**2).sum(axis=0) * fit.clusters / max(fit.clusters - 1, 1)
+    else:
+        spread = np.diag(fit.variance) * float(trend @ trend) / fit.events
     statistics = np.divide(scaled**2, spread, out=np.zeros_like(spread), where=spread > 0)
     return tuple(
         Proportionality(name, float(value), float(chi2.sf(value, 1))) for name, value in zip(fit.names, statistics)

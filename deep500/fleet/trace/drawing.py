@@ -27,6 +27,12 @@ _RASTER = 1000
 #: More curves cannot be told apart.
 _MOST_CURVES = 20
 
+#: Longer times, in seconds, are no times of tasks, and more than an axis can hold.
+_LONGEST_S = 1e13
+
+#: The colours repeat their hues, fainter: lines of one hue differ in their dashes.
+_STYLES = (*["-"] * 4, *["--"] * 3, *[":"] * 3, "-.")
+
 #: By what factor of time the bars of two neighbouring groups are apart.
 _APART = 1.06
 
@@ -49,8 +55,8 @@ def curves_figure(groups: Sequence[GroupReport], title: str) -> Figure:
         for place, group in enumerate(groups):
             colour = colours[place % len(colours)]
             values = (1.0 if name == "running" else 0.0, *getattr(group.curves, name))
-            times = [low, *(max(time, low) for time in group.curves.times_s)]
-            style = "-" if place < len(colours) else "--"
+            times = [low, *(min(max(time, low), high) for time in group.curves.times_s)]
+            style = _STYLES[min(place, len(_STYLES) - 1)]
             axis.step(times, values, where="post", color=colour, linestyle=style, linewidth=1.4)
             if name != "running":
                 _bars(axis, group, name, colour, _APART ** (place - (len(groups) - 1) / 2))
@@ -76,12 +82,12 @@ def _bars(axis: Axes, group: GroupReport, name: str, colour: str, shift: float) 
     for at in group.at:
         share = getattr(at, name)
         if share.low is not None and share.high is not None:
-            axis.vlines(at.time_s * shift, share.low, share.high, color=colour, linewidth=1.2)
+            axis.vlines(min(at.time_s, _LONGEST_S) * shift, share.low, share.high, color=colour, linewidth=1.2)
 
 
 def _time_limits(groups: Sequence[GroupReport]) -> tuple[float, float]:
     """Return where the axis of time begins and ends: from a second on, or from less where all ended within a minute."""
-    longest = max(time for group in groups for time in group.curves.times_s)
+    longest = min(max(time for group in groups for time in group.curves.times_s), _LONGEST_S)
     if longest <= 0:
         return 1.0, 60.0
     low = 1.0 if longest >= 60 else 10.0 ** math.floor(math.log10(longest * 1e-3))

@@ -145,10 +145,7 @@ def cause_models(
     duration, user, event = trace.duration_s[rows], trace.user[rows], trace.event[rows]
     users = distinct(user)
     if users < FEWEST_CLUSTERS:
-        notes.append(
-            f"The errors of the Cox models take tasks as independent, for they are of {users} "
-            f"{'user' if users == 1 else 'users'}, and errors over users need {FEWEST_CLUSTERS}: they may be too small."
-        )
+        notes.append(_few_users(users))
         user = np.arange(len(rows))
     told = _independent(x)
     same = [name for place, name in enumerate(taken.names) if place not in told]
@@ -185,6 +182,13 @@ def cause_models(
         model = _model(cause, fit, units, corrected, (duration, event == code, x, user), confidence)
         models.append(replace(model, users=users))
     return models, notes
+
+
+def _few_users(users: int) -> str:
+    return (
+        f"The errors of the Cox models take tasks as independent, for they are of {users} "
+        f"{'user' if users == 1 else 'users'}, and errors over users need {FEWEST_CLUSTERS}: they may be too small."
+    )
 
 
 def _covariates(trace: ObservedTrace, factors: Sequence[FoundFactor]) -> _Covariates:

@@ -114,9 +114,7 @@ def report_trace(
     Raises:
         FleetError: No task was seen running, or an argument is not accepted.
     """
-    check_count("top", top, least=1, error=FleetError)
-    if top > _MOST_GROUPS:
-        raise FleetError(f"The {top:,} largest groups were asked for; accepted are at most {_MOST_GROUPS:,}.")
+    _check_top(top)
     settings = _settings(times_s, confidence, resamples, seed)
     trace = observe(table)
     found, absent = find_factors(trace, factors, top)
@@ -147,6 +145,12 @@ def report_trace(
         classic=classic_view(table) if classic else None,
         notes=(*_NOTES, *notes),
     )
+
+
+def _check_top(top: int) -> None:
+    check_count("top", top, least=1, error=FleetError)
+    if top > _MOST_GROUPS:
+        raise FleetError(f"The {top:,} largest groups were asked for; accepted are at most {_MOST_GROUPS:,}.")
 
 
 def _settings(times_s: Sequence[float] | None, confidence: float, resamples: int, seed: int) -> Settings:

@@ -19,6 +19,7 @@ from deep500.fleet.trace.wording import (
     effect_rows,
     group_rows,
     name_text,
+    number_of,
     share_rows,
     split_rows,
     test_text,
@@ -37,8 +38,8 @@ def trace_page(report: TraceReport, read: InputReport) -> Page:
     """
     page = Page("When tasks succeed or fail")
     page.paragraph(
-        f"{report.tasks:,} tasks of {report.users:,} users. By status: {counted(report.statuses)}. "
-        f"Censored: {counted(report.censored)}. Left out: {counted(report.left_out)}."
+        f"{number_of(report.tasks, 'task')} of {number_of(report.users, 'user')}. By status: "
+        f"{counted(report.statuses)}. Censored: {counted(report.censored)}. Left out: {counted(report.left_out)}."
     )
     if report.absent:
         page.paragraph("Not told by this trace: " + "; ".join(f"{k} ({why})" for k, why in report.absent.items()) + ".")
@@ -78,8 +79,8 @@ def _models(page: Page, report: TraceReport) -> None:
     for model in report.models:
         page.heading(f"What goes with the rate of tasks that {'fail' if model.cause == 'failed' else 'pass'}")
         page.paragraph(
-            f"Cox model of {model.tasks:,} tasks, {model.events:,} of which {model.cause}, of {model.users:,} users. A "
-            f"rate is multiplied by each of these while the others stay as they are."
+            f"Cox model of {model.tasks:,} tasks, {model.events:,} of which {model.cause}, of "
+            f"{number_of(model.users, 'user')}. A rate is multiplied by each of these while the others stay the same."
         )
         _table(page, effect_rows(model, report.settings.confidence))
         if model.split_s is not None:

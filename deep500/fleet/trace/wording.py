@@ -20,6 +20,7 @@ __all__ = [
     "effect_rows",
     "group_rows",
     "name_text",
+    "number_of",
     "p_text",
     "share_rows",
     "split_rows",
@@ -80,6 +81,11 @@ def interval_text(ends: tuple[float | None, float | None] | None, form: str = "{
 def _equals(p_value: float) -> str:
     text = p_text(p_value)
     return text if text.startswith("<") else f"= {text}"
+
+
+def number_of(count: int, what: str) -> str:
+    """Return a number with its noun."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def counted(counts: dict[str, int]) -> str:

@@ -112,15 +112,17 @@ def test_pai_sums_equal_those_of_a_loop(trace: Path) -> None:
 def test_philly(tmp_path: Path) -> None:
     frame, report = read(SAMPLES["philly"][1](tmp_path))
 
-    first, killed, running = frame.iter_rows(named=True)
+    first, killed, endless = frame.iter_rows(named=True)
     assert (first["key"], first["group"], first["status"], first["gpus"]) == ("j1", "u", "passed", 2.0)
     assert first["ended"] - first["started"] == 4 * 3600
     assert (first["attempts"], first["machines"], first["run_s"]) == (2.0, 2.0, 3 * 3600.0)
     assert first["cost"] == 1 * 2 + 2 * 2
     assert (killed["status"], killed["started"], killed["attempts"]) == ("cancelled", None, 0.0)
-    assert (running["status"], running["cause"], running["ended"]) == ("missing", "running", None)
-    assert running["started"] is not None
-    assert not report.problems
+    assert (endless["status"], endless["cause"], endless["ended"]) == ("failed", None, None)
+    assert endless["started"] is not None
+    (problem,) = report.problems
+    assert (problem.kind.value, problem.count, problem.effect) == ("incomplete", 1, "its end is unknown")
+    assert "job 3" in problem.examples[0]
 
 
 def test_helios(tmp_path: Path) -> None:

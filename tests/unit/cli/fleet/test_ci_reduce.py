@@ -65,6 +65,9 @@ def test_json_is_complete(capsys: Capture) -> None:
         (["--method", "magic"], "method is 'magic'"),
         (["--train", "1"], "train_share is 1.0"),
         (["--periodic", "0"], "periodic was given as 0"),
+        (["--periodic", "99999999999"], "below 2**31"),
+        (["--drop", "*"], "nothing is left to choose"),
+        (["--keep", "idle0", "--drop", "idle*"], "Both --keep and --drop match 'idle0'"),
         (["--page", "r.txt"], ".html"),
     ],
 )
@@ -79,3 +82,22 @@ def test_mistakes_are_one_line(arguments: list[str], message: str, capsys: Captu
 def test_help(capsys: Capture) -> None:
     assert run_command(["fleet", "ci", "reduce", "--help"]) == 0
     assert "Exit code:" in capsys.readouterr().out
+
+
+def test_where_what_is_kept_leaves_no_choice_nothing_is_judged(capsys: Capture) -> None:
+    assert run_command([*COMMAND, "--budget", "0.05", "--keep", "group*"]) == 0
+    printed = capsys.readouterr().out
+    assert "undecided: nothing was left to choose" in printed
+    assert "not better than random" not in printed
+
+
+def test_long_tables_are_cut(capsys: Capture) -> None:
+    table = generate_history(commits=40, groups=0, singletons=61, idle=62, break_rate=0.1, seed=1)[0]
+    table.write("wide.jsonl")
+    assert run_command(["fleet", "ci", "reduce", "wide.jsonl", "--draws", "10", "--method", "greedy"]) == 0
+    printed = capsys.readouterr().out
+    assert "... and 63 more jobs (all with --json or --page)" in printed
+    assert run_command(["fleet", "ci", "correlate", "wide.jsonl", "--support", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert "... and 1 more job (all with --json or --page)" in printed
+    assert "and 2 more" in next(line for line in printed.splitlines() if line.startswith("never failed"))

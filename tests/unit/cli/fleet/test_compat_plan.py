@@ -67,3 +67,14 @@ def test_mistakes_are_one_line(arguments: list[str], message: str, capsys: Captu
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1
     assert message in captured.err
+
+
+def test_a_plan_that_is_not_written_may_lie_beside_a_campaign(capsys: Capture) -> None:
+    for _ in range(2):
+        assert run_command(["fleet", "compat", "plan", "matrix.yaml", "--offline", "--quiet"]) == 0
+        capsys.readouterr()
+        run_command(["fleet", "compat", "plan", "matrix.yaml", "--offline", "--quiet", "--campaign", "matrix"])
+    Path("file").touch()
+    capsys.readouterr()
+    assert run_command(["fleet", "compat", "plan", "matrix.yaml", "--offline", "--campaign", "file"]) == 2
+    assert "it is no folder" in capsys.readouterr().err

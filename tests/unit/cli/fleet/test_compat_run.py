@@ -21,8 +21,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_command(["fleet", "compat", "plan", "matrix.yaml", "--campaign", "c", "--quiet", "--offline"])
 
 
-def test_run_collect_and_diff(fleet_cache: Path, capsys: Capture) -> None:  # noqa: F811
+def test_run_collect_and_diff(fleet_cache: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     capsys.readouterr()
+    monkeypatch.setenv("PATH", "/usr/bin")  # launchers of many Pythons take seconds
     assert run_command(["fleet", "compat", "run", "c", "--option", f"cache={fleet_cache}"]) == 0
     out = capsys.readouterr().out
     assert "2 cells begun by local; 0 have an outcome already" in out
@@ -31,6 +32,10 @@ def test_run_collect_and_diff(fleet_cache: Path, capsys: Capture) -> None:  # no
     document = json.loads(capsys.readouterr().out)
     assert (document["begun"], len(document["done_before"])) == ([], 2)
     assert document["options"] == {"cache": str(fleet_cache)}  # as the campaign was run before
+    assert run_command(["fleet", "compat", "run", "c", "--rerun", "environment", "--json"]) == 0
+    (again,) = json.loads(capsys.readouterr().out)["begun"]
+    assert "python3.99" in again
+    assert Path("c/cells", again, "attempts/1/record.json").exists()
     assert run_command(["fleet", "compat", "collect", "c"]) == 0
     out = capsys.readouterr().out
     assert "There is no Python 3.99 on this machine" in out

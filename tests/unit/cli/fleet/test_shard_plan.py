@@ -128,6 +128,8 @@ def test_outcomes_and_runner_classes(capsys: Capture) -> None:
         (["times.json", "--shards", "2", "--runner", "2x1"], "give either"),
         (["times.json", "--shards", "0"], "cannot be"),
         (["times.json", "--runner", "two"], "GPUSxSHARDS"),
+        (["times.json", "--runner", "99999999x1"], "accepted are up to 100,000"),
+        (["times.json", "--shards", "2", "--count", "nonsense"], "used and declared"),
         (["times.json", "--shards", "2", "--configuration", "none"], "No recording"),
         (["times.json", "history.jsonl", "--shards", "2"], "of one kind"),
         (["none.json", "--shards", "2"], "There is no none.json"),

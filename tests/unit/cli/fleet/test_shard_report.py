@@ -66,3 +66,12 @@ def test_help(capsys: Capture) -> None:
     assert "Exit code:" in capsys.readouterr().out
     assert run_command(["fleet", "shard"]) == 0
     assert "whatif" in capsys.readouterr().out
+
+
+def test_a_collection_error_is_told_from_nothing_lost(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "test_ok.py").write_text("import pytest\n@pytest.mark.gpus(2)\ndef test_it(): pass\n")
+    (tmp_path / "test_bad.py").write_text("import nothing_there\n")
+    run_pytest(tmp_path, "--max-gpus", "1", "--junitxml", "j.xml")
+    assert run_command(["fleet", "shard", "report", str(tmp_path / "j.xml"), "--picture", str(tmp_path / "p.svg")]) == 0
+    out = capsys.readouterr().out
+    assert "Not collected in 1 group: 1 error, such as test_bad. Which tests are lost there is not known." in out

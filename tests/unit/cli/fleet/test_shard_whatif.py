@@ -85,6 +85,7 @@ def test_history_with_a_rate(capsys: Capture) -> None:
         (["--example", "times.json"], "leave one out"),
         (["times.json", "--today", "4x1"], "give --today and --proposed"),
         (["times.json", *LANES], "give --rate N"),
+        (["times.json", *LANES, "--rate", "1", "--count", "nonsense"], "used and declared"),
         (["times.json", *LANES, "--rate", "0"], "above 0"),
         (["times.json", *LANES, "--rate", "1", "--spread", "-1"], "cannot be simulated"),
         (["many.json", *LANES, "--rate", "1"], "choose one"),

@@ -8,7 +8,7 @@ from deep500.fleet.ci.generating import generate_history
 from deep500.fleet.ci.history import history_of
 from deep500.fleet.ci.recall_picture import recall_picture
 from deep500.fleet.ci.reducing import reduce_jobs
-from deep500.fleet.ci.reduction import ReductionPlan
+from deep500.fleet.ci.reduction import METHODS, ReductionPlan
 from deep500.measure.rendering import rendered
 from tests.unit.fleet.ci.support import history_from
 
@@ -24,6 +24,8 @@ def test_every_method_is_a_point_with_its_verdict() -> None:
 
     for name, result in found.results.items():
         assert f"{name}: {int(result.choice.chosen.sum())} jobs, {result.evaluation.verdict}" in labels
+    methods = [label.partition(":")[0] for label in labels if ":" in label]
+    assert methods == [name for name in METHODS if name in found.results]  # in the order of the plan
     assert sum("random choices" in label for label in labels) == 1
     assert rendered(lambda: recall_picture(found), ".png").startswith(b"\x89PNG")
 

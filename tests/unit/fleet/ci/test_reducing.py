@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from deep500.core.errors import FleetError
-from deep500.fleet.ci.evaluating import BETTER, NOT_BETTER, UNDECIDED
+from deep500.fleet.ci.evaluating import BETTER, NOT_BETTER, NOTHING_TO_CHOOSE, UNDECIDED
 from deep500.fleet.ci.generating import generate_history
 from deep500.fleet.ci.history import History, history_of
 from deep500.fleet.ci.newly_failing import newly_failing
@@ -66,7 +66,8 @@ def test_jobs_that_fail_by_themselves_are_no_better_chosen_than_at_random() -> N
 
 def test_jobs_to_keep_and_to_drop() -> None:
     history, groups, cheapest = _planted()
-    found = reduce_jobs(history, replace(QUICK, budget=0.5, keep=("idle*", groups[0][0]), drop=("group0*", "single1")))
+    drop = (*groups[0][1:], "single1")
+    found = reduce_jobs(history, replace(QUICK, budget=0.5, keep=("idle*", groups[0][0]), drop=drop))
     states = {row["job"]: row["state"] for row in found.rows()}
 
     assert {job for job, state in states.items() if state == "must keep"} == {"idle0", "idle1", groups[0][0]}
@@ -84,6 +85,21 @@ def test_what_must_be_kept_is_kept_beyond_the_budget() -> None:
 
     assert all(len(names_where(found.history.jobs, r.choice.chosen)) == 16 for r in found.results.values())
     assert any("more than the budget" in note for note in found.notes)
+    assert all(r.evaluation.verdict == NOTHING_TO_CHOOSE for r in found.results.values())
+
+
+def test_with_all_jobs_nothing_is_left_to_choose() -> None:
+    history, _, _ = _planted()
+    found = reduce_jobs(history, replace(QUICK, budget=1.0, methods=("layers",), drop=("idle*",)))
+    assert found.proposed.evaluation.verdict == NOTHING_TO_CHOOSE
+
+
+def test_what_is_kept_and_dropped_at_once_is_a_mistake() -> None:
+    history, _, _ = _planted()
+    with pytest.raises(FleetError, match="Both --keep and --drop match 'idle0' and 1 more"):
+        reduce_jobs(history, replace(QUICK, keep=("idle*",), drop=("idle*",)))
+    with pytest.raises(FleetError, match="nothing is left to choose"):
+        reduce_jobs(history, replace(QUICK, drop=("*",)))
 
 
 def test_jobs_that_only_come_later_count_for_nothing() -> None:
@@ -124,7 +140,7 @@ def test_costs_are_those_of_the_commits_that_are_chosen_from() -> None:
 
 def test_newly_failing_commits_at_the_border_are_known_from_before() -> None:
     results = np.array([[1, 0], [1, 1], [0, 1], [0, 0], [0, 1], [1, 1]])
-    found = reduce_jobs(history_from(results, ["a", "b"]), replace(QUICK, train_share=0.5))
+    found = reduce_jobs(history_from(results, ["a", "b"]), replace(QUICK, train_share=0.5, budget=0.5))
     # a fails at the border, but failed before; b newly fails there.
     assert found.split == 3
     assert found.proposed.evaluation.commits == 1

@@ -20,6 +20,7 @@ from deep500.fleet.ci.reduction import ReductionPlan
         ({"aim": "old"}, "aim is 'old'"),
         ({"draws": 0}, "draws was given as 0"),
         ({"periodic": 0}, "periodic was given as 0"),
+        ({"periodic": 2**31}, "accepted are numbers of commits below 2"),
         ({"time_limit_s": 0.0}, "time_limit_s is 0.0"),
         ({"linkage": "x"}, "linkage is 'x'"),
         ({"cut": 2.0}, "cut is 2.0"),

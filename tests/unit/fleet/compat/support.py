@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import sys
 import time
+import venv
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pip
 import psutil
 import pytest
 
 from deep500.fleet.compat.campaign import Campaign
 from deep500.fleet.compat.cell import Cell
+from deep500.fleet.compat.environments import _build, _write_mark, private_folder
 from deep500.fleet.compat.matrix import Matrix
 from deep500.fleet.compat.package_index import Offer
 from deep500.fleet.compat.planning import plan_campaign
@@ -26,8 +31,19 @@ HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 @pytest.fixture(scope="session")
 def fleet_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder for environments that all tests of one run share: an environment takes seconds to make."""
-    return tmp_path_factory.getbasetemp() / "fleet_cache"
+    """Return a folder for environments that all tests of one run share: an environment takes seconds to make.
+
+    The environment that resolves gets a copy of pip from here: unpacking pip takes longer than most tests. A slow test
+    makes one from nothing.
+    """
+    cache = tmp_path_factory.getbasetemp() / "fleet_cache"
+    private_folder(cache)
+    resolver = cache / "resolvers" / hashlib.sha256(_build(sys.executable).encode()).hexdigest()
+    if not resolver.exists():
+        venv.create(resolver)
+        shutil.copytree(Path(pip.__file__).parent, next(resolver.glob("lib/python*/site-packages")) / "pip")
+        _write_mark(resolver, pip=pip.__version__)
+    return cache
 
 
 class FakeIndex:

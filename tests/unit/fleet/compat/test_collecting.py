@@ -52,6 +52,26 @@ def test_clocks_that_contradict_each_other_are_counted(tmp_path: Path) -> None:
     assert collected.outcomes[1].duration_s == 7.0
 
 
+def test_the_record_of_another_cell_is_a_fault(tmp_path: Path) -> None:
+    made = campaign_of(tmp_path, cell(), cell(ranks=2))
+    for each in made.cells:
+        write_record(made.cell_folder(each))
+        path = made.cell_folder(each) / "record.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "cell": made.cells[0].cell_id}))
+    one, other = collect_campaign(made).outcomes
+    assert one.status == "passed"
+    assert (other.status, "it is that of another cell" in (other.cause or "")) == ("missing", True)
+
+
+def test_what_cannot_be_written_can_be_read(tmp_path: Path) -> None:
+    made = campaign_of(tmp_path, cell())
+    write_record(made.cell_folder(made.cells[0]))
+    (made.folder / "outcomes.jsonl").mkdir()
+    collected = collect_campaign(made)
+    assert [outcome.status for outcome in collected.outcomes] == ["passed"]
+    assert [problem.effect for problem in collected.report.problems] == ["the table was not written"]
+
+
 def test_a_campaign_without_cells(tmp_path: Path) -> None:
     collected = collect_campaign(campaign_of(tmp_path))
     assert collected.outcomes == ()

@@ -14,6 +14,7 @@ from deep500.fleet.compat.environments import (
     EnvironmentFailedError,
     EnvironmentMaker,
     MadeEnvironment,
+    _mark,
     cache_folder,
     find_python,
     private_folder,
@@ -51,20 +52,36 @@ def test_made_once_for_each_lock_and_never_half(fleet_cache: Path, wheels: Path)
     assert "GB left" in first.text
     again = made_of(fleet_cache, wheels, "fleetlow<2")  # another request with the same answer
     assert (again.reused, again.python, again.lock_hash) == (True, first.python, first.lock_hash)
-    other = made_of(fleet_cache, wheels, "fleetlow")
-    assert other.lock_hash != first.lock_hash
-    assert version_in(other, "fleetlow") == "2.0"
     folder = first.python.parent.parent
     assert stat.S_IMODE(fleet_cache.stat().st_mode) == 0o700
-    (folder / "finished.json").unlink()  # as if the job that made it had been killed
-    shutil.rmtree(folder / "bin")
+    shutil.rmtree(folder / "bin")  # someone cleaned up
     repaired = made_of(fleet_cache, wheels, "fleetlow==1.0")
     assert (repaired.reused, repaired.lock_hash) == (False, first.lock_hash)
-    make_wheel(wheels, "fleetlow", "1.0", "__version__ = 'changed'\n")  # another file of the same name
-    assert version_in(repaired, "fleetlow") == "1.0"
-    assert version_in(made_of(fleet_cache, wheels, "fleetlow==1.0"), "fleetlow") == "changed"
 
 
+@pytest.mark.slow
+def test_another_file_of_the_same_name_is_another_environment(fleet_cache: Path, wheels: Path) -> None:  # noqa: F811
+    first = made_of(fleet_cache, wheels, "fleetlow==1.0")
+    make_wheel(wheels, "fleetlow", "1.0", "__version__ = 'changed'\n")
+    other = made_of(fleet_cache, wheels, "fleetlow==1.0")
+    assert other.lock_hash != first.lock_hash
+    assert version_in(other, "fleetlow") == "changed"
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]"])
+def test_only_a_mark_that_can_be_read_says_that_it_is_whole(text: str | None, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").touch()
+    if text is not None:
+        (tmp_path / "finished.json").write_text(text)
+    assert _mark(tmp_path) is None
+    (tmp_path / "finished.json").write_text('{"pip": "25.0"}')
+    assert _mark(tmp_path) == {"pip": "25.0"}
+    (tmp_path / "bin" / "python").unlink()  # the Python that it was made with was taken away
+    assert _mark(tmp_path) is None
+
+
+@pytest.mark.slow  # a whole campaign has such a cell by default
 def test_what_contradicts_what_is_said(fleet_cache: Path, wheels: Path) -> None:  # noqa: F811
     with pytest.raises(EnvironmentFailedError) as raised:
         made_of(fleet_cache, wheels, "fleetgamma==2.0")
@@ -83,11 +100,17 @@ def test_a_failed_installation_leaves_nothing(fleet_cache: Path, wheels: Path) -
     assert all((folder / "finished.json").exists() for folder in made)
 
 
+@pytest.mark.slow
+def test_from_nothing(tmp_path: Path, wheels: Path) -> None:
+    assert version_in(made_of(tmp_path / "cache", wheels, "fleetlow==1.0"), "fleetlow") == "1.0"
+
+
 def test_deadlines(fleet_cache: Path, wheels: Path) -> None:  # noqa: F811
     with pytest.raises(OutOfTimeError):
         made_of(fleet_cache, wheels, "fleetlow==1.0", limit_s=0.0)
 
 
+@pytest.mark.slow  # cells of one campaign that make one environment at once do so by default
 def test_two_at_a_time_wait_for_each_other(fleet_cache: Path, wheels: Path) -> None:  # noqa: F811
     make_wheel(wheels, "fleetlow", "3.0", f"mark = {time.time()}\n")  # one that no other test has made
     found: list[MadeEnvironment] = []

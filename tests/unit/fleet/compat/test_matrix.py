@@ -31,6 +31,24 @@ from tests.unit.fleet.compat.support import matrix_of
         ("frameworks: !!python/object/apply:os.system ['true']", "is no YAML"),
         ("frameworks: {'a b; rm': ['1']}", "frameworks"),
         ("frameworks: {a: ['1']}\nextra_requirements: [\"a\\nb\"]", "extra_requirements.0"),
+        ("frameworks: {a: ['1'], 12.8: ['1']}", "the key 12.8 is no text; write it in quotes"),
+        ("frameworks: {a: [2024-01-01]}", "write it in quotes if a text is meant"),
+        ("frameworks: {a: [' 1']}", "frameworks.a.0"),
+        ("frameworks: {a-b: ['1'], A_b: ['1']}", "are one distribution"),
+        ("frameworks: {a: newest 100000}", "such as newest 3"),
+        ("frameworks: {a: ['1']}\nranks: 2", "needed is a list. Write [2]"),
+        ("frameworks: {a: ['1']}\nranks: [100000]", "ranks.0"),
+        ("frameworks: {a: ['1']}\npython: ['3.11.4']", "of two numbers"),
+        ("frameworks: {a: ['1']}\ntimeout_s: .nan", "is no number that could be meant"),
+        ("frameworks: {a: ['1']}\ncost: {cell_s: .inf}", "is no number that could be meant"),
+        (f"frameworks: {{a: ['1']}}\nmemory_mb: 1{'0' * 400}", "is no number that could be meant"),
+        (f"frameworks: {{a: ['1']}}\nmemory_mb: 1{'0' * 5000}", "is no YAML"),
+        ("frameworks: &a {numpy: *a}", "nested too deeply"),
+        (f"frameworks: {'[' * 600}{']' * 600}", "nested too deeply"),
+        ('name: "\\ud800"\nframeworks: {a: ["1"]}', "a control character"),
+        ('name: "\\e[31m"\nframeworks: {a: ["1"]}', "a control character"),
+        ("frameworks: {a: {versions: ['1'], extras: ['b]; c']}}", "frameworks.a.extras.0"),
+        ("frameworks: {a: ['1']}\npip: {index_url: 'http://b --pre'}", "pip.index_url"),
     ],
 )
 def test_faults_are_named(text: str, message: str, tmp_path: Path) -> None:
@@ -38,6 +56,46 @@ def test_faults_are_named(text: str, message: str, tmp_path: Path) -> None:
         matrix_of(tmp_path, text)
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_few_lines_that_unfold_to_many_values(tmp_path: Path) -> None:
+    lines = ["a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    lines += [f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]" for old, new in zip("abcdefgh", "bcdefghi")]
+    with pytest.raises(FleetError, match="more than 200,000 values"):
+        matrix_of(tmp_path, "\n".join([*lines, "frameworks: {a: ['1']}"]))
+    merged = "frameworks: {a: &a {versions: ['1'], adapter: b}, c: {<<: *a, adapter: d}}"
+    assert matrix_of(tmp_path, merged).frameworks["c"] == {"versions": ["1"], "adapter": "d"}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--index-url https://example.org", "an option of pip"),
+        ("-r other.txt", "an option of pip"),
+        ("scipy; rm -rf /", "is none, such as"),
+        ("$(true)", "is none, such as"),
+        ("./none.whl", "no file or folder beside it"),
+        ("~no_such_user_here/a", "is no path"),
+    ],
+)
+def test_requirements_that_are_none(line: str, message: str, tmp_path: Path) -> None:
+    matrix = matrix_of(tmp_path, f"frameworks: {{a: ['1']}}\nextra_requirements: ['{line}']")
+    with pytest.raises(FleetError, match=message):
+        matrix.requirements("a", "1", None, None)
+
+
+def test_recipes_and_probes_that_are_not_there(tmp_path: Path) -> None:
+    matrix = matrix_of(tmp_path, "frameworks: {a: {versions: ['1'], probe: numpi}}")
+    with pytest.raises(FleetError, match="Did you mean 'numpy'"):
+        matrix.probe("a")
+    with pytest.raises(FleetError, match="Did you mean 'digits_mlp'"):
+        matrix.recipe("digits_mlq")
+    (tmp_path / "loop.py").symlink_to("loop.py")
+    for name in ("none.py", "loop.py", f"{'a' * 300}.py"):
+        with pytest.raises(FleetError, match=r"no file beside it|is no path"):
+            matrix.recipe(name)
+    other = matrix_of(tmp_path, "frameworks: {a: ['1']}\ndeep500: deep500==2.0")
+    assert other.recipe("of_another_release") == "of_another_release"
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -49,6 +107,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_requirements_and_options_of_layers(tmp_path: Path) -> None:
+    for name in ("own.whl", "deep500.whl"):
+        (tmp_path / name).touch()
     matrix = matrix_of(
         tmp_path,
         """

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from deep500.core.errors import FleetError
-from deep500.fleet.compat.package_index import Offer
+from deep500.fleet.compat.package_index import Offer, PackageIndex
 from deep500.fleet.compat.pruning import Pruner
 from tests.unit.fleet.compat.support import FakeIndex, cell, matrix_of
 
@@ -61,6 +61,12 @@ def test_the_pool(changes: dict[str, Any], expected: str | None, tmp_path: Path)
         ("compute_capability: '<8'", {"compute_capability": "7.5"}, True),
         ("recipe: digits_mlp", {"recipe": "digits_mlp", "adapter": "reference"}, True),
         ("recipe: digits_mlp", {}, False),
+        ("recipe: none", {}, True),
+        ("recipe: none", {"recipe": "digits_mlp", "adapter": "reference"}, False),
+        ("ranks: 2", {"ranks": 2}, True),
+        ("ranks: 2", {}, False),
+        ("version: '1.0'", {}, True),
+        ("python: '3.12'", {}, False),
     ],
 )
 def test_rules(rule: str, changes: dict[str, Any], holds: bool, tmp_path: Path) -> None:
@@ -68,10 +74,16 @@ def test_rules(rule: str, changes: dict[str, Any], holds: bool, tmp_path: Path) 
     assert found == (("rule", "it is known") if holds else None)
 
 
-@pytest.mark.parametrize("rule", ["version: 'two'", "python: '3.11'"])
+@pytest.mark.parametrize("rule", ["version: 'two'", "python: '=>3.11'"])
 def test_rules_that_are_none(rule: str, tmp_path: Path) -> None:
-    with pytest.raises(FleetError, match="is no specifier"):
+    with pytest.raises(FleetError, match="no specifier"):
         reason(tmp_path, f"rules: [{{{rule}, reason: x}}]")
+
+
+def test_a_rule_of_a_framework_that_is_not_tried_is_said(tmp_path: Path) -> None:
+    text = "frameworks: {fleetalpha: ['1.0']}\nrules: [{framework: fleetalfa, version: '1.0', reason: x}]"
+    (note,) = Pruner(matrix_of(tmp_path, text), PackageIndex(offline=True)).notes
+    assert "Did you mean 'fleetalpha'?" in note
 
 
 def test_versions_that_are_none(tmp_path: Path) -> None:

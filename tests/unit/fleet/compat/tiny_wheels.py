@@ -48,7 +48,7 @@ def make_wheel(
     wheel = folder / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for path, text in files.items():
-            archive.writestr(path, text)
+            archive.writestr(zipfile.ZipInfo(path, (2026, 1, 1, 0, 0, 0)), text)  # so that equal wheels have one hash
     return wheel
 
 

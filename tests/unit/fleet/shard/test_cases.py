@@ -94,3 +94,8 @@ def test_node_ids_of_junit_files_are_those_of_pytest(tmp_path: Path, family: str
     needs = {case.name.rpartition("::")[2]: case.gpus for case in cases}
     assert needs["test_function"] == 4
     assert needs["test_parameters[2]"] == 3
+
+
+def test_what_is_to_count_is_one_of_two_words() -> None:
+    with pytest.raises(FleetError, match="accepted are used and declared"):
+        cases_of_outcomes(OutcomeTable.from_outcomes([Outcome("a", "1", "passed")]), count="nonsense")

@@ -83,3 +83,13 @@ def test_the_gpus_of_jobs_do_where_there_are_no_labels() -> None:
 def test_outcomes_that_tell_nothing_of_gpus() -> None:
     with pytest.raises(FleetError, match="run the tests with pytest --junitxml"):
         gpu_report(OutcomeTable.from_outcomes([outcome("a", "1")]))
+
+
+def test_what_was_not_collected_is_no_test() -> None:
+    table = OutcomeTable.from_outcomes(
+        [outcome("a", "1", gpus_declared=2.0), Outcome("bad", "2", "failed", "error: collection failure")]
+    )
+    found = gpu_report(table)
+    assert found.not_collected == (("2", "bad"),)
+    assert sum(row.tests for row in found.used) == 1
+    assert found.to_dict()["not_collected"] == [{"group": "2", "what": "bad"}]

@@ -22,8 +22,11 @@ def test_what_is_taken_is_recorded() -> None:
     with pytest.raises(RuntimeError, match="needs 4"):
         gpus.take(1)
     assert gpus.taken == (0, 1, 2)
-    with pytest.raises(ValueError, match="give a number from 0"):
+    with pytest.raises(ValueError, match="give a whole number from 0"):
         gpus.take(-1)
+    for wrong in ("x", True, 1.5):
+        with pytest.raises(ValueError, match="give a whole number from 0"):
+            gpus.take(wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="declares None"):
         Gpus(3, None, refuse).take()
 

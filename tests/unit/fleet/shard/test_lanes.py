@@ -40,7 +40,14 @@ def test_the_smallest_that_fits() -> None:
     assert [lane and lane.gpus for lane in chosen] == [2, 2, 4, 4, 8, None]
 
 
-@pytest.mark.parametrize("text", ["2x1000000000", "2x1:1000000000"])
-def test_more_shards_or_runners_than_can_be_planned_are_refused(text: str) -> None:
+@pytest.mark.parametrize("text", ["2x1000000000", "2x1:1000000000", "99999999x1"])
+def test_more_shards_runners_or_gpus_than_can_be_planned_are_refused(text: str) -> None:
     with pytest.raises(FleetError, match="accepted are up to"):
         lanes_of_texts([text])
+
+
+def test_what_cannot_be_is_named_without_what_was_not_given() -> None:
+    with pytest.raises(FleetError, match=r"^A lane of 0 shards on 1 runner with 1 GPU each cannot be"):
+        Lane(1, 0, 1)
+    with pytest.raises(FleetError, match="with 2 GPUs each, every 0 s, cannot be"):
+        Lane(2, 1, 1, 0.0)

@@ -37,6 +37,7 @@ def test_reports_are_put_together() -> None:
     ]
     assert coverage.to_dict(4, "--max-gpus") == {
         "ran": True,
+        "incomplete": None,
         "tests": 3,
         "gpus_given": 4,
         "gpus_given_by": "--max-gpus",
@@ -59,3 +60,24 @@ def test_a_test_that_did_not_pass_declares_too_much_to_nobodys_knowledge() -> No
     coverage.observe(Phase("unclear", "call", user_properties=more))
     assert coverage.over_declared == []
     assert coverage.lost == []
+
+
+def test_what_was_not_collected_is_not_what_is_not_lost() -> None:
+    coverage = LostCoverage()
+    coverage.not_collected.append("test_bad.py")
+    found = coverage.to_dict(2, "--max-gpus")
+    assert (found["ran"], found["lost"]) == (False, None)
+    assert found["incomplete"] == "test_bad.py could not be collected"
+
+    coverage.observe(Phase("plain", "call"))  # as with --continue-on-collection-errors
+    found = coverage.to_dict(2, "--max-gpus")
+    assert (found["ran"], found["lost"]) == (True, [])
+    assert found["incomplete"] == "test_bad.py could not be collected"
+    assert list(coverage.lines(2, "x")) == ["more may be lost than is known: test_bad.py could not be collected"]
+
+
+def test_short_times_are_not_nothing() -> None:
+    coverage = LostCoverage()
+    coverage.expect("quick", 1, 0)
+    coverage.durations = {"quick": 0.0042}
+    assert list(coverage.lines(0, "x"))[1:] == ["needs 1 GPU: 1 test, 4.2 ms", "  quick (4.2 ms)"]

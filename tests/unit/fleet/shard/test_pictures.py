@@ -36,3 +36,12 @@ def test_a_change_and_needs() -> None:
     assert len(draw_change(result).axes[0].get_yticks()) == 4
     figure = draw_needs(gpu_report(TABLE))
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["1", "2", "4", "8", "unknown"]
+
+
+def test_pictures_say_what_they_show() -> None:
+    plan = make_plan(CASES, LANES)
+    result = what_if(CASES, LANES, LANES, Load(per_hour=1.0, commits=50, replications=6))
+    needs = draw_needs(gpu_report(TABLE))
+    for figure in (draw_plan(plan), draw_plans([("one", plan)]), draw_change(result), needs):
+        assert figure.axes[0].get_title(loc="left")
+    assert "skipped in some run, since GPUs lacked" in needs.axes[0].get_legend_handles_labels()[1]

@@ -127,6 +127,33 @@ def test_enough_gpus_lose_nothing(suite: Path) -> None:
     assert "No coverage is lost with --max-gpus 8." in done.stdout
 
 
+def test_a_collection_error_is_told_from_nothing_lost(suite: Path) -> None:
+    (suite / "test_bad.py").write_text("import nothing_there\n")
+    done = run_pytest(suite, "--max-gpus", "2", "--lost-coverage", "lost.json")
+    assert done.returncode == pytest.ExitCode.INTERRUPTED
+    assert "No coverage is lost" not in done.stdout
+    assert "lost for want of GPUs" not in done.stdout
+    found = lost_of(suite)
+    assert (found["ran"], found["lost"]) == (False, None)
+    assert found["incomplete"] == "test_bad.py could not be collected"
+
+
+def test_an_internal_error_is_told_from_nothing_lost(suite: Path) -> None:
+    (suite / "conftest.py").write_text("def pytest_collection_modifyitems():\n    raise RuntimeError\n")
+    assert run_pytest(suite, "--max-gpus", "2", "--lost-coverage", "lost.json").returncode == 3
+    found = lost_of(suite)
+    assert (found["lost"], found["incomplete"]) == (None, "the session ended with an internal error")
+
+
+def test_a_session_that_stops_early_says_so(tmp_path: Path) -> None:
+    (tmp_path / "test_stop.py").write_text(
+        "import pytest\n@pytest.mark.gpus(1)\ndef test_a(): assert 0\n@pytest.mark.gpus(4)\ndef test_b(): pass\n"
+    )
+    done = run_pytest(tmp_path, "-x", "--max-gpus", "2", "--lost-coverage", "lost.json")
+    assert "more may be lost than is known: stopping after 1 failures" in done.stdout
+    assert lost_of(tmp_path)["incomplete"] == "stopping after 1 failures"
+
+
 USE = """
 import os, subprocess, sys, time
 import pytest
@@ -331,6 +358,7 @@ def test_wrong_marks_are_named_with_workers(tmp_path: Path) -> None:
     [
         (("--max-gpus", "two"), "'two' is no whole number from 0"),
         (("--max-gpus", "-1"), "--max-gpus"),
+        (("--max-gpus", "1000000"), "'1000000' is no whole number from 0 to 999999"),
         (("--lost-coverage", "no/such/file.json"), "--lost-coverage"),
         (("--gpu-durations", "none.json"), "none.json cannot be read"),
         (("--gpu-durations", "pytest.ini"), "cannot be read"),

@@ -147,3 +147,29 @@ def test_mistakes(change: str, message: str) -> None:
         x[:, 1] = 3 * x[:, 0] + 1
     with pytest.raises(FleetError, match=message):
         fit_cox(durations, ended, x, ["a", "b"])
+
+
+def test_the_trend_of_an_effect_is_tested_over_clusters() -> None:
+    """Rows that say the same over again are no more evidence; every row as its own cluster is as good as none."""
+    durations, ended, x, _ = sample(400, 11, ties=False)
+    single = fit_cox(durations, ended, x, ["a", "b"], np.arange(400))
+    plain = fit_cox(durations, ended, x, ["a", "b"])
+    for found, wanted in zip(proportionality(single), proportionality(plain), strict=True):
+        assert found.statistic == pytest.approx(wanted.statistic, rel=0.3, abs=0.05)
+
+    again = np.repeat(np.arange(400), 8)
+    many = fit_cox(durations[again], ended[again], x[again], ["a", "b"], again)
+    for found, wanted in zip(proportionality(many), proportionality(single), strict=True):
+        assert found.statistic == pytest.approx(
+            wanted.statistic, rel=0.1, abs=0.02
+        )  # eight times that without clusters
+
+
+def test_sums_of_trends_are_those_of_schoenfelds_residuals() -> None:
+    durations, ended, x, clusters = sample(300, 12, ties=True)
+    problem = cox._Problem(durations, ended, x)
+    problem.evaluate(np.array([0.3, -0.2]))
+    trend = problem.trend()
+    assert trend[problem.at].sum() == pytest.approx(0.0, abs=1e-9)
+    wanted = (trend[problem.at][:, None] * problem.schoenfeld()).sum(axis=0)
+    np.testing.assert_allclose(problem.scores(clusters, trend).sum(axis=0), wanted, rtol=1e-9, atol=1e-9)

@@ -29,7 +29,7 @@ def trace(*durations: float, types: int = 2) -> TraceReport:
     )
 
 
-@pytest.mark.parametrize("time", [0.0, 1e-7, 0.5, 3600.0, 1e12])
+@pytest.mark.parametrize("time", [0.0, 1e-7, 0.5, 3600.0, 1e12, 1e300])
 def test_all_ended_at_once(time: float) -> None:
     figure = curves_figure(trace(*[time] * 40).factors[0].groups, "at once")
     running, failed, passed = figure.axes

@@ -34,10 +34,10 @@ timeout_s: 60
 """
 
 
-def planned(folder: Path, matrix: str = MATRIX) -> Campaign:
+def planned(folder: Path, matrix: str = MATRIX, offline: bool = True) -> Campaign:
     make_frameworks(folder / "wheels")
     (folder / "matrix.yaml").write_text(matrix)
-    made = plan_campaign(Matrix.read(folder / "matrix.yaml"), folder / "campaign")
+    made = plan_campaign(Matrix.read(folder / "matrix.yaml"), folder / "campaign", offline=offline)
     made.write()
     return made
 
@@ -109,11 +109,6 @@ def test_a_campaign_whose_driver_is_killed(tmp_path: Path, fleet_cache: Path, mo
     _, plan = run_campaign(current, "local", options)
     assert (len(plan.cells), len(plan.done)) == (0, 12)
     assert Counter(count.read_text().splitlines()) == once
-    _, plan = run_campaign(current, "local", options, rerun=["environment"])
-    assert [c.framework for c in plan.cells] == ["fleetgamma"] * 2
-    assert Counter(count.read_text().splitlines()) == once
-    older = made.cell_folder(plan.cells[0]) / "attempts" / "1" / "record.json"
-    assert older.exists()
     with pytest.raises(FleetError, match="There is no status"):
         run_campaign(current, "local", options, rerun=["bad"])
 
@@ -165,6 +160,8 @@ def test_memory_that_cannot_be_read_and_processes_that_are_gone(tmp_path: Path) 
     (memory / f"{names[2]}.json").write_text(json.dumps({**said, "started": 5.0, "reason": ""}))
     states = LocalBackend({}).states(made)
     assert states[names[0]].state == "unknown"
+    (memory / f"{names[0]}.json").write_text(json.dumps({**said, "state": "completed", "started": "x", "reason": ""}))
+    assert LocalBackend({}).states(made)[names[0]].state == "unknown"
     assert (states[names[1]].state, states[names[1]].reason) == ("failed", "its process is gone")
     assert states[names[2]].state == "node_lost"  # it began before the machine was started
 
@@ -221,7 +218,7 @@ def test_real_versions_with_a_recipe(tmp_path: Path, fleet_cache: Path) -> None:
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(project / name, sources)
     newest = PackageIndex().offer("numpy", HERE).versions[0]
-    made = planned(tmp_path, REAL.replace("SOURCES", str(sources)).replace("VERSION", newest))
+    made = planned(tmp_path, REAL.replace("SOURCES", str(sources)).replace("VERSION", newest), offline=False)
     assert len(made.cells) == 5
     current, _ = run_campaign(made, "local", {"cache": str(fleet_cache), "jobs": "1"})
     collected = collect_campaign(current)
