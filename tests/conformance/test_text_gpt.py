@@ -242,7 +242,9 @@ def test_it_predicts_as_well_as_the_loop_by_hand(framework: str) -> None:
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("framework", [pytest.param("tensorflow", marks=pytest.mark.slow), "reference", "by hand"])
+@pytest.mark.parametrize(
+    "framework", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("tensorflow", "reference")), "by hand"]
+)
 def test_the_first_losses_are_those_of_pytorch(framework: str) -> None:
     expected = by_recipe("pytorch")
     if framework == "by hand":

@@ -8,10 +8,16 @@ import shutil
 import sys
 from pathlib import Path
 
-cell = Path("..") / ".." / "cells" / sys.argv[1]
-shutil.rmtree(cell / "left", ignore_errors=True)
-try:
-    finished = json.loads((cell / "record.json").read_text(encoding="utf-8"))["finished"] is True
-except (OSError, ValueError, KeyError, TypeError):
-    finished = False
-sys.exit(2 if finished else 0)
+
+def main(cell_id: str) -> bool:
+    """Forget what an attempt before left on its way back, and return whether the cell's record is finished."""
+    cell = Path("..") / ".." / "cells" / cell_id
+    shutil.rmtree(cell / "left", ignore_errors=True)
+    try:
+        return json.loads((cell / "record.json").read_text(encoding="utf-8"))["finished"] is True
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(2 if main(sys.argv[1]) else 0)

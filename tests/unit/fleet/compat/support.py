@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import os
 import shutil
 import sys
@@ -12,7 +13,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pip
 import psutil
 import pytest
 
@@ -41,8 +41,10 @@ def fleet_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     resolver = cache / "resolvers" / hashlib.sha256(_build(sys.executable).encode()).hexdigest()
     if not resolver.exists():
         venv.create(resolver)
-        shutil.copytree(Path(pip.__file__).parent, next(resolver.glob("lib/python*/site-packages")) / "pip")
-        _write_mark(resolver, pip=pip.__version__)
+        # Not imported: in a process that has imported pip, setuptools (and PyTorch's compiler with it) does not work.
+        pip = importlib.metadata.distribution("pip")
+        shutil.copytree(pip.locate_file("pip"), next(resolver.glob("lib/python*/site-packages")) / "pip")
+        _write_mark(resolver, pip=pip.version)
     return cache
 
 
