@@ -8,11 +8,13 @@ import typer
 
 from deep500.cli.exit_codes import PASSED
 from deep500.cli.fleet.ci_options import Seed, print_rows
-from deep500.cli.fleet.options import AsJson, check_outputs, print_document, print_written
+from deep500.cli.fleet.options import AsJson, PageFile, check_outputs, print_document, print_written
 from deep500.fleet.ci.wording import counted
 
 if TYPE_CHECKING:
     from deep500.fleet.ci.generating import PlantedHistory
+    from deep500.fleet.outcome_table import OutcomeTable
+    from deep500.fleet.page import Page
 
 __all__ = ["GENERATE_EXAMPLES", "generate_command"]
 
@@ -44,6 +46,7 @@ def generate_command(
     flaky: Annotated[float, typer.Option(metavar="RATE", help="Failures that pass when they are run again.")] = 0.0,
     missing: Annotated[float, typer.Option(metavar="RATE", help="How often a job is cancelled.")] = 0.0,
     seed: Seed = 0,
+    page: PageFile = None,
     as_json: AsJson = False,
 ) -> int:
     """Make up a history with jobs that tell the same, and say what is true of it."""
@@ -51,7 +54,7 @@ def generate_command(
     from deep500.fleet.outcome_table import check_table_path
 
     check_table_path(output)
-    check_outputs([], history=output)
+    check_outputs([], history=output, page=page)
     parameters: dict[str, Any] = {
         "commits": commits,
         "groups": groups,
@@ -66,17 +69,39 @@ def generate_command(
     }
     table, truth = generate_history(**parameters)
     table.write(output)
+    if page is not None:
+        _page(table, truth).write(page)
     document = {"parameters": parameters, "outcomes": len(table), "truth": truth.to_dict()}
     print_document(document, as_json, lambda: _show(len(table), truth))
-    print_written(as_json, history=output)
+    print_written(as_json, history=output, page=page)
     return PASSED
 
 
 def _show(count: int, truth: PlantedHistory) -> None:
-    print(f"{counted(count, 'outcome')} of {counted(len(truth.costs), 'job')}; never failing: {len(truth.idle):,}\n")
-    rows = [
+    print(f"{_facts(count, truth)}\n")
+    print_rows(_HEADER, _rows(truth), "group", "--json and --page")
+    print()
+
+
+_HEADER = ("breaks", "cheapest", "cost", "fail together")
+
+
+def _facts(count: int, truth: PlantedHistory) -> str:
+    return f"{counted(count, 'outcome')} of {counted(len(truth.costs), 'job')}; never failing: {len(truth.idle):,}"
+
+
+def _rows(truth: PlantedHistory) -> list[tuple[str, ...]]:
+    return [
         (str(breaks), cheapest, f"{truth.costs[cheapest]:g} h", ", ".join(group))
         for group, cheapest, breaks in zip(truth.groups, truth.cheapest, truth.breaks, strict=True)
     ]
-    print_rows(("breaks", "cheapest", "cost", "fail together"), rows, "group", "--json")
-    print()
+
+
+def _page(table: OutcomeTable, truth: PlantedHistory) -> Page:
+    from deep500.fleet.ci.history import history_of
+    from deep500.fleet.ci.history_map import history_map
+    from deep500.fleet.page import Page
+
+    page = Page("A made-up history").paragraph(_facts(len(table), truth))
+    page.picture(lambda: history_map(history_of(table)), "What came of each job at each commit.")
+    return page.heading("What is true of it").table(_HEADER, _rows(truth))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deep500.fleet.compat.collecting import Collected
     from deep500.fleet.page import Page
 
-__all__ = ["COLLECT_EXAMPLES", "collect_command"]
+__all__ = ["COLLECT_EXAMPLES", "campaign_page", "collect_command"]
 
 COLLECT_EXAMPLES = """\b
 May be called at any time, also when what submitted the jobs is gone. It writes
@@ -74,7 +74,7 @@ def collect_command(
     if picture is not None:
         _draw(collected, picture)
     if page is not None:
-        _page(collected).write(page)
+        campaign_page(collected).write(page)
     print_document(collected.to_dict(), as_json, lambda: _show(collected))
     print_written(as_json, table=output, page=page, picture=picture)
     return PASSED
@@ -132,7 +132,8 @@ def _draw(collected: Collected, path: str) -> None:
     write_atomically(path, rendered(lambda: _figure(collected), picture_format(path)), "picture")
 
 
-def _page(collected: Collected) -> Page:
+def campaign_page(collected: Collected) -> Page:
+    """Return the page of a campaign: what came of each cell, how far it came, and what the plan dropped."""
     from deep500.fleet.page import Page
 
     page = Page(f"Campaign {collected.campaign.name}").paragraph(_counted(collected))

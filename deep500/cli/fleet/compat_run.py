@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deep500.cli.exit_codes import PASSED
-from deep500.cli.fleet.options import AsJson, Quiet, print_document
+from deep500.cli.fleet.options import AsJson, PageFile, Quiet, check_outputs, print_document, print_written
 from deep500.cli.progress_line import ProgressLine
 from deep500.core.texts import shown_path
 
@@ -31,7 +31,7 @@ Options of each: --option help=1 names them.
 
 \b
 Examples:
-  deep500 fleet compat run november --on local --option jobs=2
+  deep500 fleet compat run november --on local --option jobs=2 --page november.html
   deep500 fleet compat run november --on slurm --generate-only
   deep500 fleet compat run november --rerun timeout --rerun unreachable
 
@@ -57,6 +57,7 @@ def run_command(
     generate_only: Annotated[
         bool, typer.Option("--generate-only", help="Write the files that would be submitted, and submit nothing.")
     ] = False,
+    page: PageFile = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
@@ -64,6 +65,7 @@ def run_command(
     from deep500.fleet.compat.campaign import Campaign
     from deep500.fleet.compat.running import run_campaign
 
+    check_outputs([], page=page)
     read = Campaign.read(campaign)
     backend = on or read.backend or "local"
     given = _options(option or ())
@@ -78,7 +80,13 @@ def run_command(
             f"Interrupted. What has come is kept; go on with: deep500 fleet compat run {_folder(read)}", err=True
         )
         raise
+    if page is not None:
+        from deep500.cli.fleet.compat_collect import campaign_page
+        from deep500.fleet.compat.collecting import collect_campaign
+
+        campaign_page(collect_campaign(ran)).write(page)
     print_document(_document(ran, plan), as_json, lambda: _show(ran, plan, generate_only))
+    print_written(as_json, page=page)
     return PASSED
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from deep500.cli.console import print_table
 from deep500.cli.exit_codes import PASSED
-from deep500.cli.fleet.options import AsJson, Quiet, print_document
+from deep500.cli.fleet.options import AsJson, PageFile, Quiet, check_outputs, print_document, print_written
 from deep500.cli.progress_line import ProgressLine
+
+if TYPE_CHECKING:
+    from deep500.fleet.page import Page
 
 __all__ = ["GENERATE_EXAMPLES", "trace_generate_command"]
 
@@ -46,6 +50,7 @@ def trace_generate_command(
     cancelled: Annotated[
         float, typer.Option("--cancelled-per-hour", metavar="R", help="The rate at which someone ends a task.")
     ] = 0.0,
+    page: PageFile = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
@@ -60,14 +65,39 @@ def trace_generate_command(
         hazards = Hazards.constant(failing_hours, passing_hours, days=days, cancelled_per_h=cancelled)
     else:
         hazards = Hazards(days=days, cancelled_per_h=cancelled)
+    check_outputs([], page=page)
     with ProgressLine(quiet) as line:
         truth = generate_trace(folder, jobs, seed, hazards, users, line.tell)
 
+    if page is not None:
+        _page(truth).write(page)
+
     def show() -> None:
-        counts = [(name, f"{truth[name]:,}") for name in ("jobs", "tasks", "instances", "users")]
-        statuses = [(f"tasks {name}", f"{count:,}") for name, count in truth["task_statuses"].items()]
-        print_table([*counts, *statuses])
+        print_table(_counts(truth))
         print(f"\nThe trace and its truth are in {shown_path(folder)}")
 
     print_document(truth, as_json, show)
+    print_written(as_json, page=page)
     return PASSED
+
+
+def _counts(truth: dict[str, Any]) -> list[tuple[str, str]]:
+    counts = [(name, f"{truth[name]:,}") for name in ("jobs", "tasks", "instances", "users")]
+    return [*counts, *((f"tasks {name}", f"{count:,}") for name, count in truth["task_statuses"].items())]
+
+
+def _page(truth: dict[str, Any]) -> Page:
+    from deep500.fleet.page import Page
+    from deep500.fleet.trace.truth_picture import truth_figure
+
+    page = Page("A trace of which the truth is known").table(("what", "how many"), _counts(truth))
+    page.picture(
+        lambda: truth_figure(truth),
+        "What was planted: the share of tasks of each GPU type, with all else as it is least, that would not have "
+        "ended this way, were it the only one.",
+    )
+    for cause in ("failed", "passed"):
+        effects = truth[cause]["marginal"]["log_ratio_per_doubling"]
+        rows = [(name, f"{math.exp(value):.3f}") for name, value in effects.items()]
+        page.heading(f"Rate at which tasks have {cause}, times this for each doubling").table(("factor", "times"), rows)
+    return page

@@ -48,3 +48,11 @@ def test_mistakes_are_one_line(arguments: list[str], message: str, capsys: Captu
     assert captured.err.count("\n") == 1
     assert message in captured.err
     assert not list(Path().iterdir())
+
+
+def test_the_page_shows_the_history(tmp_path: Path) -> None:
+    page = tmp_path / "history.html"
+    assert run_command(["fleet", "ci", "generate", str(tmp_path / "h.jsonl"), "--page", str(page)]) == 0
+    text = page.read_text()
+    assert "fail together" in text
+    assert "data:image/svg+xml" in text

@@ -28,7 +28,8 @@ def test_run_collect_and_diff(fleet_cache: Path, capsys: Capture, monkeypatch: p
     out = capsys.readouterr().out
     assert "2 cells begun by local; 0 have an outcome already" in out
     assert "Now: 1 environment, 1 passed" in out
-    assert run_command(["fleet", "compat", "run", "c", "--json"]) == 0
+    assert run_command(["fleet", "compat", "run", "c", "--json", "--page", "c.html"]) == 0
+    assert "python3.99" in Path("c.html").read_text()
     document = json.loads(capsys.readouterr().out)
     assert (document["begun"], len(document["done_before"])) == ([], 2)
     assert document["options"] == {"cache": str(fleet_cache)}  # as the campaign was run before

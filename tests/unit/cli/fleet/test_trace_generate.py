@@ -61,3 +61,19 @@ def test_mistakes_are_one_line(arguments: list[str], message: str, capsys: Captu
 def test_help(capsys: Capture) -> None:
     assert run_command(["fleet", "trace", "generate", "--help"]) == 0
     assert "Exit code:" in capsys.readouterr().out
+
+
+def test_the_page_shows_what_was_planted(tmp_path: Path) -> None:
+    page = tmp_path / "truth.html"
+    assert (
+        run_command(["fleet", "trace", "generate", str(tmp_path / "made"), "--jobs", "200", "--page", str(page)]) == 0
+    )
+    text = page.read_text()
+    assert "plan_cpu" in text
+    assert "data:image/svg+xml" in text
+
+
+def test_a_page_that_cannot_be_written_is_told_before_the_work(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    assert run_command(["fleet", "trace", "generate", str(made), "--page", str(tmp_path / "no" / "x.html")]) == 2
+    assert not made.exists()
