@@ -7,7 +7,7 @@ SHELL := bash
 PYTHON ?= python3
 VENV ?= .venv
 EXTRAS ?= pytorch,tensorflow,onnxruntime,keras-import,images,tensorboard,mpi,fleet,htcondor,dev
-TEST_PROCESSES ?= 3
+TEST_PROCESSES ?= 2
 TESTS_ALONE = tests/architecture/test_lazy_imports.py tests/unit/measure/sampling tests/unit/measure/environment/test_noise.py \
     tests/unit/measure/metrics/test_wallclock_time.py tests/unit/measure/metrics/test_resident_memory.py \
     tests/unit/workloads/_operator_check/test_measuring.py tests/unit/cli/test_main.py tests/unit/cli/test_process.py \
