@@ -10,6 +10,7 @@ import typer
 from deep500.cli.console import print_error, print_table
 from deep500.cli.progress_line import ProgressLine
 from deep500.core.quantities import scaled
+from deep500.core.texts import counted
 
 if TYPE_CHECKING:
     from deep500.distributed.scaling.design import ScalingDesign
@@ -145,8 +146,8 @@ def show_scaling(result: ScalingResult) -> None:
     if not result.complete:
         print(result.how_far)
     print(
-        f"{_counted(design.launches, 'launch', 'es')} of {_counted(design.steps, 'step')}, "
-        f"{_counted(design.threads, 'thread')} a rank; 95 % intervals in brackets"
+        f"{counted(design.launches, 'launch', 'launches')} of {counted(design.steps, 'step')}, "
+        f"{counted(design.threads, 'thread')} a rank; 95 % intervals in brackets"
     )
     print(f"Base case of speedup and efficiency: {result.base_case}")
     print()
@@ -170,10 +171,6 @@ def show_scaling(result: ScalingResult) -> None:
     print()
     for note in result.notes:
         print(f"Note: {note}")
-
-
-def _counted(number: int, what: str, plural: str = "s") -> str:
-    return f"{number} {what}{plural if number != 1 else ''}"
 
 
 def _steps(points: Sequence[MeasuredPoint]) -> Iterable[Row]:
@@ -216,7 +213,7 @@ def _cells(unit: str, estimate: Estimate) -> tuple[str, str]:
 def _show_prediction(result: ScalingResult, prediction: Prediction) -> None:
     """Write the predicted efficiencies, and how far they can be believed."""
     calibration, compute = prediction.calibration, prediction.compute
-    lines = _counted(len(calibration.model.segments), "line")
+    lines = counted(len(calibration.model.segments), "line")
     print(
         f"Predicted from a step that computes {scaled('s', compute.fixed_s)[0]} + {scaled('s', compute.sample_s)[0]} a "
         f"sample, and messages between two ranks of this machine: {lines}, from "

@@ -6,7 +6,7 @@ import os
 from os import PathLike
 from typing import Any
 
-__all__ = ["encodable", "escaped", "message_of", "one_line", "shown", "shown_path"]
+__all__ = ["counted", "encodable", "escaped", "message_of", "one_line", "shown", "shown_path"]
 
 #: Longest message, in characters; what is longer (a value of a million characters) is cut in the middle.
 _LONGEST = 2000
@@ -20,6 +20,21 @@ def escaped(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def counted(number: int, what: str, plural: str | None = None) -> str:
+    """Return a number with what it counts.
+
+    Args:
+        number: How many.
+        what: What, in the singular.
+        plural: The plural, where that is not the singular with an s.
+
+    Example:
+        >>> counted(1, "cluster"), counted(1832, "job"), counted(2, "launch", "launches")
+        ('1 cluster', '1,832 jobs', '2 launches')
+    """
+    return f"{number:,} {what if number == 1 else plural or what + 's'}"
 
 
 def one_line(text: str) -> str:

@@ -126,7 +126,7 @@ def compare(adapter: Any, name: str, case: Case) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=3, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_lowering_equals_the_library(adapter, name, data):
     compare(adapter, name, data.draw(CASES[name]))

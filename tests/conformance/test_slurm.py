@@ -223,3 +223,4 @@ def test_a_job_that_runs_outlives_its_deadline(tmp_path: Path) -> None:
     until(lambda: slurm("squeue", "--noheader", f"--jobs={job}", "--format=%T").strip() == "RUNNING")
     slurm("scontrol", "update", f"jobid={job}", "deadline=now+1", "timelimit=5")
     until(mark.exists, 100)
+    assert mark.exists()

@@ -9,7 +9,7 @@ import typer
 from deep500.cli.exit_codes import PASSED
 from deep500.cli.fleet.ci_options import Seed, print_rows
 from deep500.cli.fleet.options import AsJson, PageFile, check_outputs, print_document, print_written
-from deep500.fleet.ci.wording import counted
+from deep500.core.texts import counted
 
 if TYPE_CHECKING:
     from deep500.fleet.ci.generating import PlantedHistory

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deep500.cli.console import print_table
-from deep500.fleet.ci.wording import counted
+from deep500.core.texts import counted
 
 if TYPE_CHECKING:
     from deep500.fleet.ci.history import History

@@ -38,7 +38,7 @@ from deep500.cli.fleet.options import (
     print_written,
 )
 from deep500.cli.progress_line import ProgressLine
-from deep500.fleet.ci.wording import counted
+from deep500.core.texts import counted
 
 if TYPE_CHECKING:
     from deep500.fleet.ci.history import History

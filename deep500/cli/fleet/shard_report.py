@@ -19,7 +19,7 @@ from deep500.cli.fleet.options import (
     print_input,
     print_written,
 )
-from deep500.fleet.ci.wording import counted
+from deep500.core.texts import counted
 from deep500.fleet.shard.wording import duration
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from deep500.cli.fleet.shard_inputs import (
     unknown_rule,
 )
 from deep500.cli.progress_line import ProgressLine
-from deep500.fleet.ci.wording import counted
+from deep500.core.texts import counted
 from deep500.fleet.shard.wording import duration
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from deep500.fleet.ci.wording import counted
+from deep500.core.texts import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from deep500.fleet.ci.wording import counted
+from deep500.core.texts import counted
 
 if TYPE_CHECKING:
     from deep500.fleet.ci.history import History

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from deep500.fleet.ci.wording import counted
+from deep500.core.texts import counted
 
 if TYPE_CHECKING:
     from deep500.fleet.ci.reduction import Reduction

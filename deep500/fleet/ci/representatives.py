@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deep500.core.errors import FleetError
+from deep500.core.texts import counted
 from deep500.fleet.ci.clustering import cut_tree
 from deep500.fleet.ci.correlating import correlate
 from deep500.fleet.ci.history import History
 from deep500.fleet.ci.selection import Choice, CoverageProblem
-from deep500.fleet.ci.wording import counted
 
 __all__ = ["choose_representatives"]
 

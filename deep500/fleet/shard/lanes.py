@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deep500.core.errors import FleetError
-from deep500.core.texts import shown
-from deep500.fleet.ci.wording import counted
+from deep500.core.texts import counted, shown
 
 __all__ = ["Lane", "lanes_of_texts", "smallest_that_fits"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from deep500.fleet.ci.wording import counted
+from deep500.core.texts import counted
 from deep500.fleet.shard.wording import duration
 
 __all__ = ["PROPERTIES", "GpuTest", "LostCoverage", "TestPhase"]

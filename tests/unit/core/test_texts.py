@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deep500.core.texts import encodable, escaped, message_of, one_line, shown
+from deep500.core.texts import counted, encodable, escaped, message_of, one_line, shown
 
 
 class UnspeakableError(Exception):
@@ -47,3 +47,8 @@ def test_values_are_shown(value: object, expected: str) -> None:
 def test_what_an_encoding_lacks_becomes_an_escape() -> None:
     assert encodable("é✓", "ascii") == "\\xe9\\u2713"
     assert encodable("é✓", "utf-8") == encodable("é✓", None) == "é✓"
+
+
+def test_one_is_singular() -> None:
+    assert [counted(n, "job") for n in (0, 1, 2, 1832)] == ["0 jobs", "1 job", "2 jobs", "1,832 jobs"]
+    assert [counted(n, "launch", "launches") for n in (1, 2)] == ["1 launch", "2 launches"]

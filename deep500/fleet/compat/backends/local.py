@@ -214,14 +214,18 @@ class LocalBackend(Backend):
 
     def _lives(self, campaign: Campaign, cell_id: str) -> bool:
         """Whether a cell's job runs: its process is the one that was started, or its lock is held."""
-        try:
-            said = json.loads((self._memory(campaign) / f"{cell_id}.json").read_text(encoding="utf-8"))
-            made = _created(int(said["pid"]))
-            if made is not None and abs(made - float(said["created"])) < _SAME_S:
-                return True
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-        return _is_locked(campaign.cell_folder(cell_id) / LOCK_FILE)
+        memory = self._memory(campaign) / f"{cell_id}.json"
+        return _is_that_process(memory) or _is_locked(campaign.cell_folder(cell_id) / LOCK_FILE)
+
+
+def _is_that_process(memory: Path) -> bool:
+    """Whether the process that was remembered runs; one that cannot be read is told by the job's lock alone."""
+    try:
+        said = json.loads(memory.read_text(encoding="utf-8"))
+        made = _created(int(said["pid"]))
+        return made is not None and abs(made - float(said["created"])) < _SAME_S
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _is_locked(path: Path) -> bool:
