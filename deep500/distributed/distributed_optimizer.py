@@ -19,7 +19,7 @@ from deep500.distributed.communicator import Communicator
 from deep500.distributed.failures import Shrink, Survival
 from deep500.distributed.flat_buffers import Bucket, OverlappingExecutor, TakingExecutor
 from deep500.distributed.launch_environment import create_communicator
-from deep500.distributed.scheme import Scheme, StepContext
+from deep500.distributed.scheme import HOOKS, Scheme, StepContext
 from deep500.distributed.surviving_communicator import SurvivingCommunicator
 from deep500.networks.parameter_updates import ParameterUpdates
 from deep500.training.optimizer import Optimizer, ThreeStepOptimizer
@@ -116,6 +116,11 @@ class DistributedOptimizer(Optimizer):
         if not isinstance(self.scheme, Scheme):
             known = ", ".join(SCHEMES.names())
             raise TrainingError(f"scheme was given as {shown(scheme)}; accepted is a Scheme or one of: {known}.")
+        if not self.scheme.overrides_hooks and communicator.size > 1:
+            raise TrainingError(
+                f"The scheme {type(self.scheme).__name__} overrides no hook, so that each rank would train by itself. "
+                f"Accepted is one that exchanges something in one of: {', '.join(HOOKS)}."
+            )
         size = check_count("bucket_size_bytes", bucket_size_bytes, least=1, error=TrainingError)
         self.on_shrink: list[Callable[[Shrink], None]] = []
         self._ranks: Ranks | None = None
@@ -360,15 +365,22 @@ class DistributedOptimizer(Optimizer):
             executor.take_exchanged(self._context.gradients)
         if not in_place or self._needs_own_gradients():
             self.executor.replace_gradients(self._exchanged)
+        if not in_place:
+            self._take_ignored()
         # A framework's own optimizer updates in its own way.
         getattr(self.base_optimizer, "apply_gradients", self.updates.apply)()
+
+    def _take_ignored(self) -> None:
+        """Take what others have for parameters that this rank's loss ignored, or replicas would differ."""
+        for name in self._context.updated_names:
+            if self.executor.gradient_tensor(name) is None and self._context.gradients[name].any():
+                self.executor._set_gradient(name, self._exchanged(None, name))
 
     def _needs_own_gradients(self) -> bool:
         """Whether gradients in the buffers do not do: they may be kept after this step, or are not all used."""
         base = self.base_optimizer
         may_keep = isinstance(base, ThreeStepOptimizer) and not base.is_pure
-        is_part = len(self._context.updated_names) < len(self._context.gradients.names)
-        return may_keep or is_part or base.gradient_modifier is not None or base.accumulation_steps > 1
+        return may_keep or self.shares_updates or base.gradient_modifier is not None or base.accumulation_steps > 1
 
     def _hand_over(self, bucket: Bucket) -> None:
         self.scheme.on_bucket(bucket, self._context)

@@ -11,7 +11,26 @@ from numpy.typing import ArrayLike, NDArray
 from deep500.core.errors import InvalidInputError
 from deep500.core.tensor_descriptor import TensorDescriptor
 
-__all__ = ["Bucket", "FlatBuffer", "FlatBuffers", "FlatExecutor", "OverlappingExecutor", "TakingExecutor"]
+__all__ = [
+    "ALIGNMENT_BYTES",
+    "Bucket",
+    "FlatBuffer",
+    "FlatBuffers",
+    "FlatExecutor",
+    "OverlappingExecutor",
+    "TakingExecutor",
+]
+
+
+#: Frameworks share an array's memory, in place of copying it, where it begins at a multiple of so many bytes.
+ALIGNMENT_BYTES = 64
+
+
+def _aligned_zeros(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a vector of zeros that frameworks can share; NumPy's own begin at multiples of 16 bytes."""
+    memory = np.zeros(count * dtype.itemsize + ALIGNMENT_BYTES, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT_BYTES
+    return memory[start : start + count * dtype.itemsize].view(dtype)
 
 
 class _Memory:
@@ -72,7 +91,7 @@ class FlatBuffer(_Memory):
             descriptors: The tensors in their order, all of one dtype and of known size.
         """
         sizes = {name: described.element_count or 0 for name, described in descriptors.items()}
-        super().__init__(np.zeros(sum(sizes.values()), next(iter(descriptors.values())).numpy_dtype))
+        super().__init__(_aligned_zeros(sum(sizes.values()), next(iter(descriptors.values())).numpy_dtype))
         self.views: dict[str, NDArray[Any]] = {}
         self.starts: dict[str, int] = {}
         start = 0

@@ -16,7 +16,10 @@ from deep500.distributed.flat_buffers import Bucket, FlatBuffers, FlatExecutor
 from deep500.networks.graph_executor import GraphExecutor
 from deep500.training.optimizer import Optimizer
 
-__all__ = ["Scheme", "StepContext"]
+__all__ = ["HOOKS", "Scheme", "StepContext"]
+
+#: The methods of a scheme in which ranks can exchange something.
+HOOKS = ("bind", "before_backward", "on_bucket", "after_backward", "after_update", "finish")
 
 
 class StepContext:
@@ -126,6 +129,11 @@ class Scheme:
     kept: ClassVar[tuple[str, ...]] = ()
     keeps_replicas_equal: ClassVar[bool] = True
     _is_bound = False
+
+    @property
+    def overrides_hooks(self) -> bool:
+        """Whether the scheme does anything in a step or at its ends."""
+        return any(hook in vars(self) or getattr(type(self), hook) is not getattr(Scheme, hook) for hook in HOOKS)
 
     def bind(self, context: StepContext) -> None:
         """Get ready for one optimizer, on all ranks together.

@@ -20,8 +20,8 @@ from deep500.distributed.ledger import Ledger
 
 __all__ = ["MPICommunicator"]
 
-#: Chunks of this size stay in the cache between the parts of a reduction: measured best with MPICH and Open MPI.
-_CHUNK_BYTES = 512 * 1024
+#: Chunks of this size are the quickest with MPICH: smaller ones wait for the other rank more often.
+_CHUNK_BYTES = 2 * 1024 * 1024
 
 _MESSAGES = ("send", "recv", "isendrecv")
 

@@ -6,11 +6,11 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
 from deep500.distributed.flat_buffers import FlatBuffer
+from deep500.frameworks.tensorflow._flat_call import flat_call
 from deep500.frameworks.tensorflow.buckets import ExchangedGradients
 from deep500.networks.graph_executor import GraphExecutor
 
@@ -22,9 +22,6 @@ __all__ = ["AppliedStep", "FlatGradients", "SeparateGradients", "fed_gradients"]
 
 #: Returns the gradients by name, as they are held, from what a graph is given.
 Unpacking: TypeAlias = Callable[[Sequence[tf.Tensor]], dict[str, tf.Tensor]]
-
-#: TensorFlow shares an array's memory only where it begins at a multiple of so many bytes.
-_ALIGNMENT = 64
 
 
 class SeparateGradients:
@@ -45,7 +42,7 @@ class SeparateGradients:
         """Return the types of the arguments."""
         return [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in self._gradients.values()]
 
-    def arguments(self, memory: dict[str, NDArray[Any]]) -> list[tf.Tensor]:
+    def arguments(self) -> list[tf.Tensor]:
         """Return the arguments of a call."""
         return list(self._gradients.values())
 
@@ -74,13 +71,9 @@ class FlatGradients:
         """Return the types of the arguments."""
         return [tf.TensorSpec(buffer.array.shape, buffer.array.dtype) for buffer in self._buffers]
 
-    def arguments(self, memory: dict[str, NDArray[Any]]) -> list[tf.Tensor]:
-        """Return the arguments of a call: of the buffers' own memory, or of what is kept for them.
-
-        Args:
-            memory: Kept from call to call.
-        """
-        return [_shared_tensor(buffer.array, memory) for buffer in self._buffers]
+    def arguments(self) -> list[tf.Tensor]:
+        """Return the arguments of a call, of the buffers' own memory."""
+        return [_shared_tensor(buffer.array) for buffer in self._buffers]
 
     def unpacking(self) -> Unpacking:
         """Return what gives the gradients by name, in the graph, as they are held.
@@ -120,7 +113,6 @@ class AppliedStep:
         """
         traced = copy.copy(step)  # a graph that has the network too takes its own note of the active parameters
         self._step = step
-        self._memory: dict[str, NDArray[Any]] = {}
         unpack = gradients.unpacking()
 
         def run(*arguments: tf.Tensor) -> None:
@@ -132,14 +124,14 @@ class AppliedStep:
         signature = gradients.signature()
         if step.numbers is not None:
             signature.append(tf.TensorSpec(step.numbers().shape, tf.float64))
-        self._concrete = tf.function(run, input_signature=signature, autograph=False).get_concrete_function()
+        self._call = flat_call(tf.function(run, input_signature=signature, autograph=False).get_concrete_function())
 
     def __call__(self, gradients: SeparateGradients | FlatGradients) -> None:
         """Update the parameters."""
-        arguments = gradients.arguments(self._memory)
+        arguments = gradients.arguments()
         if self._step.numbers is not None:
             arguments.append(tf.constant(self._step.numbers()))
-        self._concrete(*arguments)
+        self._call(*arguments)
 
 
 def fed_gradients(
@@ -159,22 +151,9 @@ def fed_gradients(
     return SeparateGradients({name: gradient for name, gradient in found.items() if gradient is not None})
 
 
-def _shared_tensor(array: NDArray[Any], memory: dict[str, NDArray[Any]]) -> tf.Tensor:
-    """Return a tensor whose memory is the array's, or one that is kept for it where TensorFlow would make a new one."""
-    if array.ctypes.data % _ALIGNMENT:
-        name = array.dtype.name
-        if name not in memory or memory[name].shape != array.shape:
-            memory[name] = _aligned(array)
-        np.copyto(memory[name], array)
-        array = memory[name]
+def _shared_tensor(array: NDArray[Any]) -> tf.Tensor:
+    """Return a tensor whose memory is the array's, which begins where TensorFlow wants it."""
     try:
         return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
     except (BufferError, tf.errors.OpError):  # a type that DLPack does not know, such as bfloat16
         return tf.constant(array)
-
-
-def _aligned(like: NDArray[Any]) -> NDArray[Any]:
-    """Return an uninitialised vector that begins where TensorFlow wants it."""
-    memory = np.empty(like.nbytes + _ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % _ALIGNMENT
-    return memory[start : start + like.nbytes].view(like.dtype)

@@ -12,6 +12,7 @@ from deep500.core.tensor_descriptor import TensorDescriptor
 from deep500.core.value_descriptor import ValueDescriptor
 from deep500.frameworks.tensorflow._dtypes import held_dtype, is_held, released_value
 from deep500.frameworks.tensorflow._errors import explain_trace
+from deep500.frameworks.tensorflow._flat_call import flat_call
 from deep500.frameworks.tensorflow._known import Assumptions
 from deep500.frameworks.tensorflow.translation import Translation
 from deep500.networks.program import Program
@@ -137,6 +138,7 @@ class ProgramFunction:
         self.function = tf.function(self._run, input_signature=signature, autograph=False, jit_compile=compiled or None)
         # Called directly, the only graph saves the search for one that fits the inputs.
         self._concrete = self.function.get_concrete_function()
+        self._call = flat_call(self._concrete)
         self.graph: tf.Graph = self._concrete.graph
 
     def _run(self, *tensors: tf.Tensor) -> tuple[list[Any], list[tf.Tensor | None]]:
@@ -173,7 +175,7 @@ class ProgramFunction:
         """Return outputs and gradients."""
         if self._numbers is not None:
             tensors = (*tensors, tf.constant(self._numbers()))
-        outputs, gradients = self._concrete(*tensors)
+        outputs, gradients = self._call(*tensors)
         for index, kind in self._narrow:
             outputs[index] = released_value(outputs[index], kind)
         return outputs, gradients

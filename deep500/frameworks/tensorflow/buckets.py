@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeAlias
 
+import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
@@ -104,7 +105,7 @@ class HandOver:
         else:
             outputs, gradients = run()
             for index, names in enumerate(self.names):
-                arrays = [gradients[name].numpy() if name in gradients else 0 for name in names]
+                arrays = [_seen(gradients[name]) if name in gradients else 0 for name in names]
                 self._copy(index, range(len(names)), arrays)
                 self._on_bucket(index)
         return outputs, DeclaredGradients(dict(gradients), self._held)
@@ -153,6 +154,15 @@ def _tell_end(ready: queue.SimpleQueue[int], result: Future[Results]) -> None:
 
 def _nobody(index: int) -> None:
     raise AssertionError("a graph hands gradients out, and nobody said where to")
+
+
+def _seen(tensor: tf.Tensor) -> NDArray[Any]:
+    """Return a tensor's memory to be read, which ``numpy()`` would copy."""
+    try:
+        return np.asarray(memoryview(tensor))
+    except (BufferError, TypeError, ValueError):  # a type that Python's buffers do not know, such as bfloat16
+        array: NDArray[Any] = tensor.numpy()
+        return array
 
 
 class DeclaredGradients(MutableMapping[str, Any]):

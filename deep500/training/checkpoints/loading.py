@@ -133,7 +133,7 @@ def load_latest(folder: str | PathLike[str], ranks: Ranks = ALONE) -> Checkpoint
         if checkpoint is not None and not failures:
             return checkpoint
         if ranks.is_first:
-            _logger.warning("%s The one before it is used.", failures[0])
+            _logger.warning("%s%s", failures[0], "" if path is found[0] else " The one before it is tried.")
     raise CheckpointError(
         f"There is nothing to go on from: each of the {len(found)} checkpoints in {shown_path(place)} is damaged."
     )

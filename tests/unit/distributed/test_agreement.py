@@ -14,6 +14,7 @@ from deep500.distributed.communicators.simulated import SimulatedCommunicator, r
 from deep500.distributed.distributed_optimizer import DistributedOptimizer
 from deep500.distributed.samplers.distributed_sampler import DistributedSampler
 from deep500.distributed.scheme import Scheme, StepContext
+from deep500.distributed.schemes.allreduce import AllReduce
 from deep500.distributed.schemes.local_sgd import LocalSGD
 from deep500.training.optimizers.gradient_descent import GradientDescent
 from deep500.training.ranks import ALONE
@@ -84,7 +85,7 @@ def test_where_ranks_run_apart_rank_0_waits_for_nobody_between_steps() -> None:
     assert run_threads(2, work, timeout_s=20) == [[0, 1, 2, 3, 4, 0]] * 2
 
 
-@pytest.mark.parametrize(("scheme", "equal"), [(Scheme, True), (LocalSGD, False), (Served, False)])
+@pytest.mark.parametrize(("scheme", "equal"), [(AllReduce, True), (LocalSGD, False), (Served, False)])
 def test_replicas_are_equal_where_the_scheme_says_so(scheme: type[Scheme], equal: bool) -> None:
     assert run_threads(2, lambda communicator: followed(communicator, scheme()).replicas_equal) == [equal] * 2
 

@@ -202,6 +202,52 @@ def test_an_executor_that_overlaps_is_used_and_gives_the_same() -> None:
     assert course(RankExecutor) == course(OverlappingLinear)
 
 
+class BranchExecutor(RankExecutor):
+    """A network whose loss ignores a parameter on rank 1, and on both ranks in the third step."""
+
+    rank = steps = 0
+
+    def inference_and_backprop(self, inputs: Any, loss: str = "loss") -> dict[str, Any]:
+        outputs = super().inference_and_backprop(inputs, loss)
+        self.steps += 1
+        if self.rank == 1 or self.steps == 3:
+            del self.gradients[self.network.get_params()[0]]
+        return outputs
+
+
+@pytest.mark.parametrize("kind", [GradientDescent, MomentumOptimizer])
+def test_a_parameter_that_one_rank_ignores_is_updated_by_both(kind: Any) -> None:
+    def run(communicator: LocalCommunicator) -> list[list[np.ndarray]]:
+        executor = BranchExecutor()
+        executor.rank = communicator.rank
+        optimizer = DistributedOptimizer(kind(executor), communicator)
+        course = []
+        for number in range(4):
+            optimizer.step(batch(2 * number + communicator.rank))
+            course.append(executor.network.fetch_tensors(executor.network.get_params()))
+        return course
+
+    first, second = run_threads(2, run)
+    for own, other in zip(first, second, strict=True):
+        for value, expected in zip(own, other, strict=True):
+            assert value.tobytes() == expected.tobytes()
+    assert not np.array_equal(first[0][0], first[1][0])  # what one rank alone has is used
+    assert np.array_equal(first[1][0], first[2][0])  # what nobody has changes nothing
+
+
+def test_a_scheme_without_hooks_is_refused_where_there_are_other_ranks() -> None:
+    class Idle(Scheme):
+        """Exchanges nothing."""
+
+    def run(communicator: LocalCommunicator) -> None:
+        for scheme in (Scheme(), Idle()):
+            with pytest.raises(TrainingError, match=r"overrides no hook.*on_bucket"):
+                DistributedOptimizer(GradientDescent(RankExecutor()), communicator, scheme)
+
+    run_threads(2, run)
+    DistributedOptimizer(GradientDescent(RankExecutor()), LocalCommunicator(), Idle()).step(batch())
+
+
 def test_gradients_that_an_optimizer_keeps_are_not_overwritten() -> None:
     kept: list[np.ndarray] = []
 

@@ -80,7 +80,7 @@ def test_one_damaged_file_leads_all_ranks_to_the_checkpoint_before(
     (told,) = caplog.messages  # once, by rank 0, whoever's file it is
     assert file in told
     assert "is damaged" in told
-    assert "The one before it is used" in told
+    assert "The one before it is tried" in told
 
 
 @pytest.mark.parametrize(("written", "here"), [(2, 3), (3, 2), (2, 1), (1, 2)])
