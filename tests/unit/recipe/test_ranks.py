@@ -17,7 +17,7 @@ from deep500.distributed.communicators.local import run_threads
 from deep500.distributed.distributed_optimizer import DistributedOptimizer
 from deep500.distributed.rank_options import RankOptions
 from deep500.distributed.samplers.partitioned_distributed_sampler import PartitionedDistributedSampler
-from deep500.distributed.scheme import Scheme
+from deep500.distributed.scheme import Scheme, StepContext
 from deep500.distributed.schemes.allreduce import AllReduce
 from deep500.measure.metric import Direction, TestMetric
 from deep500.recipe._ranks import set_up_ranks
@@ -288,6 +288,9 @@ def test_several_runs_are_run_by_all_ranks_together(tmp_path: Path) -> None:
 def test_uneven_replicas_are_tested_by_rank_0_and_all_hear_it() -> None:
     class Apart(Scheme):
         keeps_replicas_equal = False
+
+        def after_update(self, context: StepContext) -> None:
+            context.wait()
 
     found = on_ranks(2, recipe(distributed=Apart))
 
