@@ -19,7 +19,7 @@ from deep500.distributed.communicator import Communicator
 from deep500.distributed.failures import Shrink, Survival
 from deep500.distributed.flat_buffers import Bucket, OverlappingExecutor, TakingExecutor
 from deep500.distributed.launch_environment import create_communicator
-from deep500.distributed.scheme import HOOKS, Scheme, StepContext
+from deep500.distributed.scheme import Scheme, StepContext
 from deep500.distributed.surviving_communicator import SurvivingCommunicator
 from deep500.networks.parameter_updates import ParameterUpdates
 from deep500.training.optimizer import Optimizer, ThreeStepOptimizer
@@ -116,11 +116,7 @@ class DistributedOptimizer(Optimizer):
         if not isinstance(self.scheme, Scheme):
             known = ", ".join(SCHEMES.names())
             raise TrainingError(f"scheme was given as {shown(scheme)}; accepted is a Scheme or one of: {known}.")
-        if not self.scheme.overrides_hooks and communicator.size > 1:
-            raise TrainingError(
-                f"The scheme {type(self.scheme).__name__} overrides no hook, so that each rank would train by itself. "
-                f"Accepted is one that exchanges something in one of: {', '.join(HOOKS)}."
-            )
+        self.scheme.check_hooks(communicator.size)
         size = check_count("bucket_size_bytes", bucket_size_bytes, least=1, error=TrainingError)
         self.on_shrink: list[Callable[[Shrink], None]] = []
         self._ranks: Ranks | None = None

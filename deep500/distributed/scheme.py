@@ -130,10 +130,17 @@ class Scheme:
     keeps_replicas_equal: ClassVar[bool] = True
     _is_bound = False
 
-    @property
-    def overrides_hooks(self) -> bool:
-        """Whether the scheme does anything in a step or at its ends."""
-        return any(hook in vars(self) or getattr(type(self), hook) is not getattr(Scheme, hook) for hook in HOOKS)
+    def check_hooks(self, size: int) -> None:
+        """Check that the scheme does anything in a step or at its ends, where there are other ranks.
+
+        Raises:
+            TrainingError: It overrides no hook.
+        """
+        if size > 1 and not any(h in vars(self) or getattr(type(self), h) is not getattr(Scheme, h) for h in HOOKS):
+            raise TrainingError(
+                f"The scheme {type(self).__name__} overrides no hook, so that each rank would train by itself. Accepted "
+                f"is one that exchanges something in one of: {', '.join(HOOKS)}."
+            )
 
     def bind(self, context: StepContext) -> None:
         """Get ready for one optimizer, on all ranks together.
