@@ -138,8 +138,8 @@ class Scheme:
         """
         if size > 1 and not any(h in vars(self) or getattr(type(self), h) is not getattr(Scheme, h) for h in HOOKS):
             raise TrainingError(
-                f"The scheme {type(self).__name__} overrides no hook, so that each rank would train by itself. Accepted "
-                f"is one that exchanges something in one of: {', '.join(HOOKS)}."
+                f"The scheme {type(self).__name__} overrides no hook, so that each rank would train by itself. "
+                f"Accepted is one that exchanges something in one of: {', '.join(HOOKS)}."
             )
 
     def bind(self, context: StepContext) -> None:
