@@ -20,7 +20,7 @@ from deep500.distributed.ledger import Ledger
 
 __all__ = ["MPICommunicator"]
 
-#: Chunks of this size are the quickest with MPICH: smaller ones wait for the other rank more often.
+#: With MPICH, chunks of 512 kB take 20 to 50 % longer (benchmarks/RESULTS.md): ranks wait for each other more often.
 _CHUNK_BYTES = 2 * 1024 * 1024
 
 _MESSAGES = ("send", "recv", "isendrecv")
