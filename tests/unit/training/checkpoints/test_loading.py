@@ -66,7 +66,7 @@ def test_every_bit_of_the_manifest_counts(folder: Path) -> None:
             load_checkpoint(path.parent)
 
 
-def test_nothing_to_go_on_from(folder: Path, tmp_path: Path) -> None:
+def test_nothing_to_go_on_from(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(CheckpointError, match="does not exist"):
         load_latest(tmp_path / "nowhere")
     with pytest.raises(CheckpointError, match="holds no checkpoint"):
@@ -76,6 +76,7 @@ def test_nothing_to_go_on_from(folder: Path, tmp_path: Path) -> None:
         path.mkdir()
     with pytest.raises(CheckpointError, match=r"each of the 3 checkpoints in .* is damaged"):
         load_latest(folder)
+    assert ["is tried" in text for text in caplog.messages] == [True, True, False]  # the last one has none before it
 
 
 def test_pickles_are_not_read(folder: Path) -> None:
