@@ -7,6 +7,7 @@ import math
 import tensorflow as tf
 
 from deep500.frameworks.tensorflow.lowering import lowerings
+from deep500.frameworks.tensorflow.lowering._softmax import log_softmax as log_softmax_along
 from deep500.frameworks.tensorflow.lowering._softmax import softmax as softmax_along
 from deep500.networks.operator_node import OperatorNode
 
@@ -178,7 +179,7 @@ def softmax(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
 @lowerings.register("LogSoftmax", since=13)
 def log_softmax(node: OperatorNode, x: tf.Tensor) -> tf.Tensor:
     """Return x - log(sum(exp(x))) along one axis. Source: ONNX LogSoftmax-13."""
-    return tf.nn.log_softmax(x, node.attributes.get("axis", -1))
+    return log_softmax_along(x, node.attributes.get("axis", -1))
 
 
 @lowerings.register("Hardmax", since=13)
