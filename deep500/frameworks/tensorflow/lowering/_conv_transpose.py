@@ -11,6 +11,7 @@ import tensorflow as tf
 from deep500.core.errors import OperatorError
 from deep500.frameworks.tensorflow.lowering import lowerings
 from deep500.frameworks.tensorflow.lowering._parameters import maximum, size, vector
+from deep500.frameworks.tensorflow.lowering._sums import summed_in_float32
 from deep500.frameworks.tensorflow.lowering._tensors import is_empty, nothing
 from deep500.frameworks.tensorflow.lowering._windows import spread
 from deep500.networks.operator_node import OperatorNode
@@ -67,7 +68,7 @@ def conv_transpose(node: OperatorNode, x: tf.Tensor, w: tf.Tensor, b: tf.Tensor 
         # TensorFlow's one-dimensional convolution is its two-dimensional one over images of height 1.
         image, weight = tf.expand_dims(image, 1), tf.expand_dims(weight, 0)
         extents = [_Extent(1, 1, 0, 0, 1), *extents]
-    y = _grouped(image, weight, extents, group)
+    y = summed_in_float32(lambda image, weight: _grouped(image, weight, extents, group), image, weight)
     if rank == 3:
         y = tf.squeeze(y, 1)
     known = [output if isinstance(output, int) else None for output in outputs]

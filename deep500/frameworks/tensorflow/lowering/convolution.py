@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -14,6 +15,7 @@ from deep500.frameworks.tensorflow.lowering._columns import col2im
 from deep500.frameworks.tensorflow.lowering._conv_transpose import conv_transpose
 from deep500.frameworks.tensorflow.lowering._deform_conv import deform_conv
 from deep500.frameworks.tensorflow.lowering._parameters import size, vector
+from deep500.frameworks.tensorflow.lowering._sums import summed_in_float32
 from deep500.frameworks.tensorflow.lowering._tensors import is_empty, nothing
 from deep500.frameworks.tensorflow.lowering._windows import Windows, fitting, pad, read_windows, spread
 from deep500.networks.operator_node import OperatorNode
@@ -129,7 +131,8 @@ def _depthwise(x: tf.Tensor, w: tf.Tensor, windows: Windows, padding: Any, group
     if padding != "VALID" and (padding != "SAME" or height != width):
         x, padding = pad(x, windows), "VALID"
     kernel = tf.reshape(w, [*w.shape[:2], group, w.shape[-1] // group])
-    y = tf.nn.depthwise_conv2d(x, kernel, (1, common, common, 1), padding)
+    convolve = functools.partial(tf.nn.depthwise_conv2d, strides=(1, common, common, 1), padding=padding)
+    y = summed_in_float32(convolve, x, kernel)
     return y if height == width else y[:, :: height // common, :: width // common]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import tensorflow as tf
 
 from deep500.core.errors import OperatorError
 from deep500.frameworks.tensorflow.lowering import lowerings
+from deep500.frameworks.tensorflow.lowering._sums import summed_in_float32
 from deep500.frameworks.tensorflow.lowering._tensors import is_empty, unfused
 from deep500.networks.operator_node import OperatorNode
 
@@ -76,7 +78,8 @@ def einsum(node: OperatorNode, *tensors: tf.Tensor) -> tf.Tensor:
     dtype = tensors[0].dtype
     wide = NARROW_INTEGERS.get(dtype, dtype)
     equation = node.attributes["equation"].replace(" ", "")
-    return tf.cast(tf.einsum(equation, *(tf.cast(tensor, wide) for tensor in tensors)), dtype)
+    product = functools.partial(tf.einsum, equation)
+    return tf.cast(summed_in_float32(product, *(tf.cast(tensor, wide) for tensor in tensors)), dtype)
 
 
 @lowerings.register("Det", since=11)

@@ -7,6 +7,8 @@ import tensorflow as tf
 from deep500.core.errors import OperatorError
 from deep500.frameworks.tensorflow.lowering import lowerings
 from deep500.frameworks.tensorflow.lowering._parameters import product, size, sizes, vector
+from deep500.frameworks.tensorflow.lowering._softmax import log_softmax
+from deep500.frameworks.tensorflow.lowering._sums import summed_in_float32
 from deep500.networks.operator_node import OperatorNode
 
 __all__ = ["negative_log_likelihood_loss", "softmax_cross_entropy_loss"]
@@ -34,10 +36,10 @@ def softmax_cross_entropy_loss(
     counted, valid = _counted(node, labels)
     # What an ignored label scores, NaN even, has no part in the loss.
     counting = scores if counted is None else tf.where(counted[..., None], scores, tf.zeros_like(scores))
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(valid, counting)
+    losses = summed_in_float32(lambda scores: tf.nn.sparse_softmax_cross_entropy_with_logits(valid, scores), counting)
     loss = _reduced(node, losses, valid, counted, weights)
     if len(node.outputs) > 1 and node.outputs[1]:
-        return loss, tf.nn.log_softmax(scores)
+        return loss, log_softmax(scores)
     return loss
 
 
