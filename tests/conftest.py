@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 
 import pytest
 from hypothesis import settings
@@ -15,6 +16,12 @@ os.environ.setdefault("DEEP500_OFFLINE", "1")  # no test downloads a data set
 # Deadlines measure the machine's load, not the code; random examples that fail once must fail again.
 settings.register_profile("deep500", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("deep500")
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C be one, for tests and what they start: a shell has it ignored in what it starts in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -83,11 +83,11 @@ def launch_if_asked(
     )
 
 
-def run_here(action: Callable[[bool], int], rank_logs: str | None, options: RankOptions) -> int:
+def run_here(action: Callable[[], int], rank_logs: str | None, options: RankOptions) -> int:
     """Run the command in this process: alone, or as a rank that ends all when it cannot go on.
 
     Args:
-        action: Is told whether this process is the one that writes, and returns the exit code.
+        action: Returns the exit code.
         rank_logs: Folder for a file of each rank's output.
         options: How the ranks hold together.
     """
@@ -96,13 +96,13 @@ def run_here(action: Callable[[bool], int], rank_logs: str | None, options: Rank
 
     environment = detect()
     if environment.size == 1:
-        return action(True)
+        return action()
     with told_once():
         if rank_logs is not None and not is_launched() and environment.rank:
             _write_to_log(rank_logs, environment.rank)
         guard_rank(on_failure=options.on_failure)
         tell_start()
-        code = action(environment.rank == 0)
+        code = action()
         sys.stdout.flush()
     return code
 

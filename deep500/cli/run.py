@@ -96,10 +96,8 @@ def recipe_command(
     changed = {"framework": framework, "seed": seed, "device": device}
     places = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "resume": resume}
 
-    def run(writes: bool) -> int:
+    def run() -> int:
         passed = _run_recipe(recipe, changes or (), assignments, changed, output, quiet, rank_options=options, **places)
-        if writes and output is not None and not quiet:
-            print(f"The result is in {shown_path(output)}")
         return PASSED if passed else FAILED
 
     return run_here(run, rank_logs, options)
@@ -127,7 +125,7 @@ def _run_recipe(
     quiet: bool,
     **options: Any,
 ) -> bool:
-    """Load a recipe, change it, run it, and return whether it passed.
+    """Load a recipe, change it, run it, tell where the result is, and return whether it passed.
 
     Args:
         recipe: A file or a name.
@@ -150,8 +148,12 @@ def _run_recipe(
     loaded = load_recipe(recipe)
     parsed = [parse_assignment(text) for text in changes]
     loaded = override_recipe(loaded, changes=[*parsed, *assignments], **changed)
+    reporter = RankReporter(quiet=quiet)
     try:
-        return execute_recipe(loaded, output=output, reporter=RankReporter(quiet=quiet), **options).passed
+        passed = execute_recipe(loaded, output=output, reporter=reporter, **options).passed
+        if reporter.told_end and output is not None and not quiet:
+            print(f"The result is in {shown_path(output)}")
+        return passed
     except (Deep500Error, KeyboardInterrupt, BrokenPipeError):
         raise
     except BaseException as error:

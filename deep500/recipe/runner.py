@@ -194,7 +194,9 @@ class _Run:
             result.statistics = trainer.statistics.to_dict() if trainer.statistics else {}
         result.ranks = self.report.content(together=True)
         witness = take_witness()
-        if self.ranks.is_first:
+        if self.report.survives:  # the first one may be lost before it has begun
+            self.ranks.first_does(lambda: self.reporter.started(result), FileWriteError)
+        elif self.ranks.is_first:
             self.reporter.started(result)
         try:
             self._train_and_measure(result, events, record.earlier_s)
