@@ -1,8 +1,9 @@
 """A recipe whose ranks meet with accidents, run by the tests of ``deep500 run --ranks 3 --on-failure shrink``.
 
-``FAULT=kind:hook:step:rank`` in the environment has that rank meet with it there, several separated by commas. Ranks
-are numbered as they were started; the kinds are ``SIGKILL``, ``exception``, ``exit`` and ``slow``, which only makes the
-rank wait. ``OUT`` in the environment has each rank write the bytes of its parameters in the end, to ``OUT.RANK``.
+``FAULT=kind:hook:step:rank`` in the environment has that rank meet with it there, several separated by commas; the hook
+``built`` is before the training begins. Ranks are numbered as they were started; the kinds are ``SIGKILL``,
+``exception``, ``exit`` and ``slow``, which only makes the rank wait. ``OUT`` in the environment has each rank write the
+bytes of its parameters in the end, to ``OUT.RANK``.
 """
 
 from __future__ import annotations
@@ -31,6 +32,22 @@ def accident(kind: str) -> None:
     time.sleep(3)
 
 
+def meet(hook: str, step: int, rank: int) -> None:
+    """Look whether it is time for one."""
+    for fault in filter(None, os.environ.get("FAULT", "").split(",")):
+        kind, at_hook, at_step, of_rank = fault.split(":")
+        if (at_hook, int(at_step), int(of_rank)) == (hook, step, rank):
+            accident(kind)
+
+
+class Accuracy(d5.TestAccuracy):
+    """Meets with accidents when all is built."""
+
+    def fresh(self) -> Accuracy:
+        meet("built", 0, int(os.environ.get("OMPI_COMM_WORLD_RANK", "0")))
+        return self
+
+
 class Accidents(RunnerEvent):
     """Has ranks meet with accidents."""
 
@@ -38,13 +55,8 @@ class Accidents(RunnerEvent):
 
     def meet(self, hook: str, step: int, runner: Any) -> None:
         """Look whether it is time for one."""
-        optimizer = runner.optimizer
-        communicator = optimizer.communicator
-        place = (hook, step, communicator.world_ranks[communicator.rank])
-        for fault in filter(None, os.environ.get("FAULT", "").split(",")):
-            kind, at_hook, at_step, rank = fault.split(":")
-            if (at_hook, int(at_step), int(rank)) == place:
-                accident(kind)
+        communicator = runner.optimizer.communicator
+        meet(hook, step, communicator.world_ranks[communicator.rank])
 
     def before_step(self, step: int, runner: Any, training_stats: Any, inputs: Any) -> None:
         self.meet("before_step", step, runner)
@@ -77,7 +89,7 @@ MUTABLE = {
     "optimizer_kwargs": {"learning_rate": 0.05, "momentum": 0.9},
     "events": [Accidents()],
 }
-METRICS = [(d5.TestAccuracy(), 60.0)]
+METRICS = [(Accuracy(), 60.0)]
 
 if __name__ == "__main__":
     run_recipe(FIXED, MUTABLE, METRICS) or exit(1)

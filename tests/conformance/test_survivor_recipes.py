@@ -54,6 +54,7 @@ def result_of(path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("fault", "lost", "step", "samples_lost"),
     [
+        ("SIGKILL:built:0:0", [0], 0, 0),
         ("SIGKILL:before_step:30:1", [1], 30, 8),
         ("SIGKILL:before_step:30:0", [0], 30, 8),
         ("SIGKILL:after_step:30:2", [2], 31, 8),
@@ -73,7 +74,8 @@ def test_the_others_come_to_the_verdict(
     said = finished.stdout.splitlines()
     assert finished.returncode == 0, finished.stderr
     assert said.count("PASSED") == 1
-    assert said[0].startswith("Recipe survivor_recipe")  # by the first rank, before it was lost
+    assert said[0].startswith("Recipe survivor_recipe")  # by the first rank, before it was lost unless at the begin
+    assert [line for line in said if line.startswith("The result")] == said[-1:] == [f"The result is in {output}"]
     assert not any("incomplete" in line for line in said)
     assert f"Rank {lost[0]} failed; 2 ranks go on" in finished.stderr
     assert f"Rank {lost[0]} of 3 " in finished.stderr
