@@ -203,9 +203,7 @@ class DistributedOptimizer(Optimizer):
         context.updates_itself = True
         context.is_update = updates.pending + 1 >= base.accumulation_steps
         if isinstance(base, ThreeStepOptimizer) and not updates.pending:
-            base.new_input()
-            for name in self.network.get_params():
-                base.prepare_param(name)
+            base.begin_step()
         self.scheme.before_backward(context)
         outputs = self._run_backward(inputs)
         self.scheme.after_backward(context)
@@ -309,7 +307,7 @@ class DistributedOptimizer(Optimizer):
         """
         base = self.base_optimizer
         given = {
-            "network": [(name, str(self.network.parameters[name])) for name in self.network.get_params()],
+            "network": [(name, str(descriptor)) for name, descriptor in self._context.descriptors.items()],
             "base optimizer": [type(base).__name__, base.accumulation_steps]
             + [(name, getattr(base, name)) for name in base.hyperparameter_names],
             "scheme": [type(self).__name__, type(self.scheme).__name__, self.scheme.arguments(), bucket_size_bytes],
@@ -388,7 +386,7 @@ class DistributedOptimizer(Optimizer):
         value: Any = self._context.gradients[name]
         if self._context.differentiate is not None:
             value = self.executor.to_numpy(self.executor.declared_layout(name, gradient))
-        native = self.executor.to_native(np.array(value), self.network.parameters[name])
+        native = self.executor.to_native(np.array(value), self._context.descriptors[name])
         return self.executor.held_layout(name, native)
 
 

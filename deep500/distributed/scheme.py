@@ -29,6 +29,7 @@ class StepContext:
         communicator: What carries the messages.
         base_optimizer: The optimizer that makes the update of this rank.
         executor: Holds the parameters.
+        descriptors: Dtype and shape of each parameter, by name; a network takes its time to tell them.
         gradients: The gradients in flat buffers; what stands there after ``after_backward`` is what the update uses.
         step: Number of minibatches before this one.
         is_update: Whether the parameters are updated in this step; not while gradients are accumulated.
@@ -54,12 +55,11 @@ class StepContext:
         self.communicator = communicator
         self.base_optimizer = base_optimizer
         self.executor: GraphExecutor = base_optimizer.executor
-        network = self.executor.network
-        self._descriptors = {name: network.parameters[name] for name in network.get_params()}
-        self.gradients = FlatBuffers(self._descriptors)
+        self.descriptors = dict(self.executor.network.parameters)
+        self.gradients = FlatBuffers(self.descriptors)
         self.step = 0
         self.is_update = True
-        self.updated_names: frozenset[str] = frozenset(self._descriptors)
+        self.updated_names: frozenset[str] = frozenset(self.descriptors)
         self._parameters: FlatBuffers | None = None
         self._are_laid = False
         self._works: list[Work] = []
@@ -75,11 +75,11 @@ class StepContext:
         Where the framework allows, the buffers are the parameters' own memory, and changes count at once.
         """
         if self._parameters is None:
-            self._parameters = FlatBuffers(self._descriptors)
+            self._parameters = FlatBuffers(self.descriptors)
         self._are_laid = isinstance(self.executor, FlatExecutor) and self.executor.lay_parameters(self._parameters)
         if self._are_laid:
             return self._parameters
-        for name in self._descriptors:
+        for name in self.descriptors:
             stored = self.executor.declared_layout(name, self.executor.stored_tensor(name))
             self._parameters[name][...] = self.executor.to_numpy(stored)
         return self._parameters
@@ -89,7 +89,7 @@ class StepContext:
         if self._parameters is None:
             raise TrainingError("feed_parameters() was called before fetch_parameters(), which makes the buffers.")
         if not self._are_laid:
-            for name in self._descriptors:
+            for name in self.descriptors:
                 self.executor.feed(name, self._parameters[name])
 
     def mean_later(self, array: NDArray[Any]) -> None:

@@ -60,6 +60,7 @@ class GraphExecutor(InputTaker):
         device: Where it runs.
         events: Listeners of the runs.
         compiles: Whether the framework's compiler is used where it pays.
+        state_names: Names of the network's states, such as running statistics.
         random_streams: From where the network's operators draw random numbers on the host.
         compilation: What came of compiling, by what was compiled: that it pays, or why it is not done. Empty before the
             first run.
@@ -107,8 +108,13 @@ class GraphExecutor(InputTaker):
         self._accepted_batches: set[tuple[Any, ...]] = set()
         self._outputs: Mapping[str, Any] = {}
         self._differentiated: tuple[str, tuple[str, ...]] | None = None
-        self._stored_names = frozenset((*source.parameters, *source.states, *source.constants))
+        self._hold(source)
         self._place(source)
+
+    def _hold(self, network: Network) -> None:
+        """Note what the network stores, which it takes its time to describe."""
+        self.state_names = tuple(network.states)
+        self._stored = network.parameters | network.states | network.constants
 
     def inference(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Run the network.
@@ -345,7 +351,7 @@ class GraphExecutor(InputTaker):
 
     def fetch(self, name: str) -> NDArray[Any]:
         """Return a copy of a tensor by name: stored tensor, gradient, or output of the last run."""
-        if name in self._stored_names:
+        if name in self._stored:
             return self._stored_to_numpy(name, self.stored_tensor(name))
         for parameter in self._differentiated[1] if self._differentiated else ():
             if self._gradient_name(parameter) == name:
@@ -355,7 +361,7 @@ class GraphExecutor(InputTaker):
                 return self._stored_to_numpy(parameter, gradient)
         if name in self._outputs:
             return np.array(self.to_numpy(self._outputs[name]))
-        known = [*self.network.parameters, *self.network.states, *self._outputs]
+        known = [*self._stored, *self._outputs]
         raise UnknownNameError(
             f"There is no tensor named {name!r} to fetch.{near_miss(name, known)} There are: {', '.join(known)}"
             + ("." if self._differentiated else "; gradients after inference_and_backprop.")
@@ -363,14 +369,13 @@ class GraphExecutor(InputTaker):
 
     def feed(self, name: str, value: Any) -> None:
         """Replace the value of a parameter, state or constant; see :meth:`Network.feed_tensor`."""
-        descriptors = self.network.parameters | self.network.states | self.network.constants
-        if name not in descriptors:
+        if name not in self._stored:
             raise UnknownNameError(
-                f"There is no parameter or state named {name!r}.{near_miss(name, descriptors)} "
-                f"There are: {', '.join(descriptors) or 'none'}."
+                f"There is no parameter or state named {name!r}.{near_miss(name, self._stored)} "
+                f"There are: {', '.join(self._stored) or 'none'}."
             )
         array = as_array(name, self.to_numpy(value) if self.is_native(value) else value)
-        check_fed_tensor(name, array.dtype.name, array.shape, descriptors[name])
+        check_fed_tensor(name, array.dtype.name, array.shape, self._stored[name])
         self._store(name, array)
 
     def gradient_names(self, loss: str) -> list[tuple[str, str]]:
@@ -384,7 +389,7 @@ class GraphExecutor(InputTaker):
     def _gradient_name(self, parameter: str) -> str:
         """Return the name of a gradient, made longer while a stored tensor has it."""
         name = gradient_name(parameter)
-        while name in self._stored_names:
+        while name in self._stored:
             name += "_"
         return name
 

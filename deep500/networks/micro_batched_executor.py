@@ -72,7 +72,7 @@ class MicroBatchedExecutor(GraphExecutor):
         self.device, self.events = inner.device, []
         self.random_streams = inner.random_streams
         self.network: Network = inner.network.bind(self)
-        self._stored_names = frozenset((*self.network.parameters, *self.network.states, *self.network.constants))
+        self._hold(self.network)
         self._outputs: Mapping[str, Any] = {}
         self._differentiated: tuple[str, tuple[str, ...]] | None = None
         self._gradients: dict[str, Any] = {}

@@ -297,7 +297,7 @@ def _scheme_of(recipe: Recipe) -> str:
 def _facts(optimizer: DistributedOptimizer) -> dict[str, Any]:
     """Return what predictions and the document need of the training."""
     executor, network = optimizer.executor, optimizer.network
-    described = [network.parameters[name] for name in network.get_params()]
+    described = network.parameters.values()
     sizes = [(descriptor.element_count or 0) * descriptor.numpy_dtype.itemsize for descriptor in described]
     requirement = None
     if executor.framework in FRAMEWORKS:

@@ -102,9 +102,8 @@ class Optimizer(abc.ABC):
         self.clip_norm = given["clip_norm"]
         self.accumulation_steps = given["accumulation_steps"]
         self.ema_decay = given["ema_decay"]
-        descriptors = {name: self.network.parameters[name] for name in self.network.get_params()}
         grouped = [name for name in self.hyperparameter_names if name not in ("clip_value", "clip_norm")]
-        self._groups = ParameterGroups(given["parameter_groups"], descriptors, grouped)
+        self._groups = ParameterGroups(given["parameter_groups"], self.network.parameters, grouped)
         self._updates: ParameterUpdates | None = None
         self._is_averaged = False
         self.network.train()

@@ -190,7 +190,8 @@ class LossScaledOptimizer(Optimizer):
         return outputs
 
     def _gradients(self) -> Iterator[Any]:
-        found = (self.executor.gradient_tensor(name) for name in self.network.get_params())
+        names = (name for name, _ in self.executor.gradient_names(scaled_loss(self.loss)))
+        found = (self.executor.gradient_tensor(name) for name in names)
         return (gradient for gradient in found if gradient is not None)
 
     @property

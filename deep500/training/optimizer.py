@@ -57,11 +57,15 @@ class ThreeStepOptimizer(Optimizer):
         """Train on one minibatch; see :meth:`Optimizer.step`."""
         updates = self.updates
         if not updates.pending:
-            self.new_input()
-            if type(self).prepare_param is not ThreeStepOptimizer.prepare_param:
-                for name in self.network.get_params():
-                    self.prepare_param(name)
+            self.begin_step()
         return self.executor.training_step(inputs, self.loss, updates)
+
+    def begin_step(self) -> None:
+        """Do what comes before the network runs: the new input, and the preparation of each parameter."""
+        self.new_input()
+        if type(self).prepare_param is not ThreeStepOptimizer.prepare_param:  # names of parameters take their time
+            for name in self.network.get_params():
+                self.prepare_param(name)
 
     def scalars(self, step: int) -> dict[str, float]:
         """Return the numbers of a step: for a rule that is not pure its own hyperparameters."""

@@ -16,7 +16,7 @@ def states_kept(executor: GraphExecutor) -> Iterator[None]:
 
     A minibatch counts once in them, whatever number of points its gradient is taken at.
     """
-    names = list(executor.network.states)
+    names = executor.state_names
     values = executor.network.fetch_tensors(names) if names else []
     try:
         yield

@@ -116,9 +116,7 @@ class SAMOptimizer(Optimizer):
         """Train on one minibatch; see :meth:`Optimizer.step`."""
         updates = self.updates
         if isinstance(self.base, ThreeStepOptimizer) and not updates.pending:
-            self.base.new_input()
-            for name in self.network.get_params():
-                self.base.prepare_param(name)
+            self.base.begin_step()
         outputs = self.executor.inference_and_backprop(inputs, self.loss)
         names = [name for name, _ in self.executor.gradient_names(self.loss)]
         gradients = [self.executor.gradient_tensor(name) for name in names]
