@@ -43,7 +43,7 @@ from deep500.distributed.simulation.measuring import measure_messages, measure_r
 from deep500.frameworks import FRAMEWORKS
 from deep500.measure.environment.record import record_environment
 from deep500.recipe._ranks import DEFAULT_SCHEME, RankSetup, find_scheme
-from deep500.recipe.build import build_recipe
+from deep500.recipe.build import Build, build_recipe
 from deep500.recipe.loading import load_recipe
 from deep500.recipe.overrides import override_recipe, parse_assignment
 from deep500.recipe.recipe import Recipe
@@ -244,10 +244,7 @@ def _measure_steps(job: Mapping[str, Any], communicator: Communicator) -> dict[s
     """Build the recipe on this rank and measure its steps."""
     design = ScalingDesign.from_dict(job["design"])
     recipe = _loaded(job)
-    build = build_recipe(recipe)  # as one process has it: what a rank takes of it depends on the mode
-    setup = RankSetup(communicator, CommunicatorRanks(communicator), RankOptions())
-    setup.check_precision(recipe)
-    optimizer = setup.wrapped(build.optimizer, recipe)
+    build, optimizer = _built(recipe, communicator)
     batches = list(_batches_of_rank(build.train_sampler, recipe["batch_size"], communicator, design.mode))
     build.executor.network.train()
     measurement = measure_launch(optimizer, batches, design)
@@ -258,13 +255,13 @@ def _measure_compute(job: Mapping[str, Any], communicator: Communicator) -> dict
     """Build the recipe in this one process and measure what its steps compute for several minibatches."""
     design = ScalingDesign.from_dict(job["design"])
     recipe = _loaded(job)
-    build = build_recipe(recipe)
+    build, optimizer = _built(recipe, communicator)  # with what a step on ranks does besides computing
     batch_size = int(recipe["batch_size"])
     shares = {batch_of_rank(batch_size, ranks, design.mode) for ranks in design.ranks}
     sizes = sorted({batch_size, max(1, batch_size // 4), *shares})
     whole = list(itertools.islice(_full_batches(build.train_sampler, batch_size), _BATCHES))
     batches = {size: [_rows(batch, 0, size) for batch in whole] for size in sizes}
-    times = measure_compute(build.optimizer, batches, design.steps, max(1, design.warm_up))
+    times = measure_compute(optimizer, batches, design.steps, max(1, design.warm_up))
     return {"times": [asdict(time) for time in times]}
 
 
@@ -273,6 +270,14 @@ def _measure_messages(job: Mapping[str, Any], communicator: Communicator) -> dic
     sizes, times = measure_messages(communicator, job["sizes"], repetitions=21)
     reduction = measure_reduction_s_per_byte()
     return {"size_bytes": sizes.tolist(), "times_s": times.tolist(), "reduction_s_per_byte": reduction}
+
+
+def _built(recipe: Recipe, communicator: Communicator) -> tuple[Build, DistributedOptimizer]:
+    """Build the recipe as one process has it, since what a rank takes of it depends on the mode; wrap its optimizer."""
+    build = build_recipe(recipe)
+    setup = RankSetup(communicator, CommunicatorRanks(communicator), RankOptions())
+    setup.check_precision(recipe)
+    return build, setup.wrapped(build.optimizer, recipe)
 
 
 _KINDS = {"steps": _measure_steps, "compute": _measure_compute, "messages": _measure_messages}

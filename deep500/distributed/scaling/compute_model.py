@@ -29,7 +29,7 @@ class ComputeTimes:
         samples: Size of the minibatch.
         forward_s: Of the forward pass.
         differentiated_s: Of forward and backward pass.
-        step_s: Of the step: both, and the update.
+        step_s: Of the step: both, the update, and what comes with it.
     """
 
     samples: int
@@ -108,7 +108,7 @@ def measure_compute(
     """Measure what a rank computes alone, for minibatches of several sizes, in turns.
 
     Args:
-        optimizer: The base optimizer.
+        optimizer: What makes the step; the one of a rank, on one rank, if that is what is to be predicted.
         batches: Minibatches by size.
         steps: Timed steps.
         warm_up: Steps before them that do not count.
