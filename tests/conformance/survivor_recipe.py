@@ -2,8 +2,8 @@
 
 ``FAULT=kind:hook:step:rank`` in the environment has that rank meet with it there, several separated by commas; the hook
 ``built`` is before the training begins. Ranks are numbered as they were started; the kinds are ``SIGKILL``,
-``exception``, ``exit`` and ``slow``, which only makes the rank wait. ``OUT`` in the environment has each rank write the
-bytes of its parameters in the end, to ``OUT.RANK``.
+``exception``, ``exit`` and ``slow``, which only makes the rank wait, and first make the file ``SLOW``. ``OUT`` in the
+environment has each rank write the bytes of its parameters in the end, to ``OUT.RANK``.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ def accident(kind: str) -> None:
         raise ValueError("planted on purpose")
     if kind == "exit":
         os._exit(0)
+    Path(os.environ["SLOW"]).touch()
     time.sleep(3)
 
 
