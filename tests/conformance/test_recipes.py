@@ -44,7 +44,9 @@ TINY: dict[str, tuple[str | None, dict[str, Any]]] = {
             "model_kwargs": {"shape": (3, 32, 32), "width": 8},
             "train_transformations.0.size": 32,
             "input_pipeline.workers": 1,
-            "optimizer_args.0": 0.001,  # 0.1 is too much for minibatches of 4
+            # The last stages make 32 x 32 pixels one: four values are normalised, whose variance may be next to
+            # nothing. Gradients are so large, and so different by rounding, that a rate of 1e-5 ends 4 % apart.
+            "optimizer_args.0": 1e-7,
             "schedule.learning_rate.steps": 1,
         },
     ),
@@ -62,9 +64,8 @@ TINY: dict[str, tuple[str | None, dict[str, Any]]] = {
 #: Of recipes whose data come from files: samples a minibatch.
 BATCH_SIZE = 4
 
-#: Relative difference of the mean loss to the reference's that rounding may make in two steps. The last stages of
-#: ResNet-50 make 32 x 32 pixels one: four values are normalised, whose variance may be next to nothing.
-ALLOWED = {"imagenet_resnet50": 0.05}
+#: Relative difference of the mean loss to the reference's that rounding may make in two steps.
+ALLOWED = 2e-3
 
 
 def changed(container: Any, path: list[str], value: Any) -> Any:
@@ -125,7 +126,7 @@ def test_it_runs_at_a_tiny_size(name: str, framework: str, run: Any) -> None:
     assert result.initial_weights_hash == expected.initial_weights_hash
     assert result.first_epoch_batches_hash == expected.first_epoch_batches_hash
     losses = [one.statistics["epochs"][0]["training"]["loss"] for one in (result, expected)]
-    assert losses[0] == pytest.approx(losses[1], rel=ALLOWED.get(name, 2e-3))
+    assert losses[0] == pytest.approx(losses[1], rel=ALLOWED)
 
 
 @pytest.mark.parametrize("name", list(TINY))

@@ -130,6 +130,7 @@ def test_interrupted_and_killed(tmp_path: Path, fleet_cache: Path, monkeypatch: 
     until(lambda: list(statuses(Campaign.read(made.folder)).values())[1] == ["passed"])
     with pytest.raises(FleetError, match="Another process runs the campaign"):
         run_campaign(Campaign.read(made.folder), "local", {"cache": str(fleet_cache)})
+    until(lambda: len(running_job(made)) == 1)  # a job that has told its result is about to end
     (pid,) = running_job(made).values()
     driver.send_signal(signal.SIGINT)
     assert driver.wait(30) == 130
@@ -139,7 +140,7 @@ def test_interrupted_and_killed(tmp_path: Path, fleet_cache: Path, monkeypatch: 
     assert [c.framework for c in plan_run(current).cells] == ["fleetbeta"]  # what was interrupted goes on
 
     driver = start_driver(current, fleet_cache)
-    until(lambda: count.read_text().count("fleetbeta") == 2, 100)
+    until(lambda: count.read_text().count("fleetbeta") == 2 and len(running_job(made)) == 1, 100)
     (pid,) = running_job(made).values()
     os.kill(pid, signal.SIGKILL)  # the job, not its driver
     assert driver.wait(30) == 0
