@@ -51,6 +51,22 @@ def test_one_rounding(case: str, dtype: str, digits: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=2.0**-digits + 2 * _TERMS * 2.0**-24, atol=2.0**-25)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize(("samples", "classes"), [(2000, 5), (3, 2000)])
+@pytest.mark.parametrize(("dtype", "digits"), DIGITS.items())
+@pytest.mark.parametrize("op_type", ["SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"])
+def test_losses_are_rounded_twice_at_most(
+    op_type: str, dtype: str, digits: int, samples: int, classes: int, reduction: str
+) -> None:
+    """Once each, and once their sum; none is negative."""
+    scores = random(samples, classes)
+    scores = -np.abs(scores) if op_type.startswith("Negative") else scores
+    scores, labels = scores.astype(numpy_dtype(dtype)), np.arange(samples) * 7 % classes
+    expected = run(op_type, [scores.astype(np.float64), labels], {"reduction": reduction})
+    found = run(op_type, [scores, labels], {"reduction": reduction})
+    np.testing.assert_allclose(found, expected, rtol=2 * 2.0**-digits + 2 * _TERMS * 2.0**-24, atol=2.0**-25)
+
+
 def test_other_types_are_left_as_they_are() -> None:
     seen: list[tf.DType] = []
 
