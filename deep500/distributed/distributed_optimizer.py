@@ -202,7 +202,7 @@ class DistributedOptimizer(Optimizer):
         base, context, updates = self.base_optimizer, self._context, self.base_optimizer.updates
         context.updates_itself = True
         context.is_update = updates.pending + 1 >= base.accumulation_steps
-        if isinstance(base, ThreeStepOptimizer) and not updates.pending:
+        if isinstance(base, ThreeStepOptimizer):
             base.begin_step()
         self.scheme.before_backward(context)
         outputs = self._run_backward(inputs)

@@ -97,7 +97,8 @@ class ParameterUpdates:
         self.rule = rule
         self.pending = 0
         self.counts: dict[str, int] = {}
-        self._names = tuple(executor.network.get_params())
+        self._descriptors = executor.network.parameters
+        self._names = tuple(self._descriptors)
         self._slots: dict[str, dict[str, Any]] = {}
         self._sums: dict[str, Any] = {}
         self._averages: dict[str, Any] = {}
@@ -292,7 +293,7 @@ class ParameterUpdates:
 
     def _check_array(self, what: str, name: str, value: Any) -> None:
         self._check_name(name)
-        parameter = self.executor.network.parameters[name]
+        parameter = self._descriptors[name]
         expected = (parameter.dtype, tuple(parameter.shape or ()))
         received = (getattr(getattr(value, "dtype", None), "name", "no dtype"), np.shape(value))
         if received != expected:

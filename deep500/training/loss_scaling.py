@@ -175,8 +175,8 @@ class LossScaledOptimizer(Optimizer):
     def step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Train on one minibatch, unless its gradients are not finite; see :meth:`Optimizer.step`."""
         wrapped, executor, scale = self.optimizer, self.executor, self.scaling.scale
-        if isinstance(wrapped, ThreeStepOptimizer) and not wrapped.updates.pending:
-            wrapped.new_input()
+        if isinstance(wrapped, ThreeStepOptimizer):
+            wrapped.begin_step()
         outputs = executor.inference_and_backprop({**inputs, SCALE_INPUT: np.float32(scale)}, scaled_loss(self.loss))
         outputs.pop(scaled_loss(self.loss), None)
         norm = executor.tensor_functions.global_norm(list(self._gradients()))

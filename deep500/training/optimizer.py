@@ -55,13 +55,16 @@ class ThreeStepOptimizer(Optimizer):
 
     def step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Train on one minibatch; see :meth:`Optimizer.step`."""
-        updates = self.updates
-        if not updates.pending:
-            self.begin_step()
-        return self.executor.training_step(inputs, self.loss, updates)
+        self.begin_step()
+        return self.executor.training_step(inputs, self.loss, self.updates)
 
     def begin_step(self) -> None:
-        """Do what comes before the network runs: the new input, and the preparation of each parameter."""
+        """Do what comes before the network runs: the new input, and the preparation of each parameter.
+
+        While gradients are accumulated it is done before the first minibatch alone.
+        """
+        if self.updates.pending:
+            return
         self.new_input()
         if type(self).prepare_param is not ThreeStepOptimizer.prepare_param:  # names of parameters take their time
             for name in self.network.get_params():

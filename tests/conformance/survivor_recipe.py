@@ -1,9 +1,10 @@
 """A recipe whose ranks meet with accidents, run by the tests of ``deep500 run --ranks 3 --on-failure shrink``.
 
 ``FAULT=kind:hook:step:rank`` in the environment has that rank meet with it there, several separated by commas; the hook
-``built`` is before the training begins. Ranks are numbered as they were started; the kinds are ``SIGKILL``,
-``exception``, ``exit`` and ``slow``, which only makes the rank wait, and first make the file ``SLOW``. ``OUT`` in the
-environment has each rank write the bytes of its parameters in the end, to ``OUT.RANK``.
+``built`` is before the ranks agree on that, ``begin`` after it, before what is run is written. Ranks are numbered as
+they were started; the kinds are ``SIGKILL``, ``exception``, ``exit`` and ``slow``, which only makes the rank wait, once
+it has made the file ``SLOW``. ``OUT`` in the environment has each rank write the bytes of its parameters in the end, to
+``OUT.RANK``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import deep500 as d5
+from deep500.recipe import runner
 from deep500.recipe.runner import run_recipe
 from deep500.training.training_event import RunnerEvent
 
@@ -42,10 +44,18 @@ def meet(hook: str, step: int, rank: int) -> None:
 
 
 class Accuracy(d5.TestAccuracy):
-    """Meets with accidents when all is built."""
+    """Meets with accidents when all is built, and right before the first rank writes what is run."""
 
     def fresh(self) -> Accuracy:
-        meet("built", 0, int(os.environ.get("OMPI_COMM_WORLD_RANK", "0")))
+        rank = int(os.environ.get("OMPI_COMM_WORLD_RANK", "0"))
+        meet("built", 0, rank)
+        plain = runner.take_witness  # what the runner does last before it
+
+        def take_witness() -> Any:
+            meet("begin", 0, rank)
+            return plain()
+
+        runner.take_witness = take_witness
         return self
 
 

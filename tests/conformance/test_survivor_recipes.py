@@ -55,6 +55,7 @@ def result_of(path: Path) -> dict[str, Any]:
     ("fault", "lost", "step", "samples_lost"),
     [
         ("SIGKILL:built:0:0", [0], 0, 0),
+        ("SIGKILL:begin:0:0", [0], 0, 0),
         ("SIGKILL:before_step:30:1", [1], 30, 8),
         ("SIGKILL:before_step:30:0", [0], 30, 8),
         ("SIGKILL:after_step:30:2", [2], 31, 8),

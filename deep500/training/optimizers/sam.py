@@ -115,7 +115,7 @@ class SAMOptimizer(Optimizer):
     def step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Train on one minibatch; see :meth:`Optimizer.step`."""
         updates = self.updates
-        if isinstance(self.base, ThreeStepOptimizer) and not updates.pending:
+        if isinstance(self.base, ThreeStepOptimizer):
             self.base.begin_step()
         outputs = self.executor.inference_and_backprop(inputs, self.loss)
         names = [name for name, _ in self.executor.gradient_names(self.loss)]
